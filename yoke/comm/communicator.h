@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "yoke/base/clock.h"
+#include "yoke/base/dtype.h"
+#include "yoke/comm/block_plan.h"
+#include "yoke/net/world.h"
+
+namespace yoke::comm {
+
+enum class ReduceOp : std::uint8_t { kSum, kMean, kMax, kMin, kProduct };
+
+/// The shape of a collective. kTree and kFullMesh add in the canonical order of BlockPlan (the ranks are its
+/// leaves); kRing does not.
+enum class Topology : std::uint8_t { kAuto, kTree, kRing, kFullMesh };
+
+enum class TransportKind { kAuto, kSharedMemory, kTcp };
+
+std::string name_of(ReduceOp op);
+std::string name_of(Topology topology);
+std::string name_of(TransportKind kind);
+Topology topology_from(const std::string& name);        ///< ConfigError lists the names
+TransportKind transport_from(const std::string& name);  ///< ConfigError lists the names
+bool keeps_canonical_order(Topology topology);
+
+struct CommunicatorOptions {
+  TransportKind transport = TransportKind::kAuto;  ///< kAuto: shared memory if all ranks are on one host, else TCP
+  Topology topology = Topology::kAuto;             ///< what kAuto in a call means
+  Clock::duration timeout = std::chrono::seconds(60);  ///< of every call
+  Clock::duration user_timeout = std::chrono::seconds(20);  ///< TCP_USER_TIMEOUT
+  std::string name = "world";                      ///< unique among the communicators of a world
+};
+
+/// A call that runs on the communicator's thread. Waiting twice is allowed; a failure is thrown by wait().
+class Work {
+ public:
+  Work() = default;
+  void wait() const;
+  bool done() const;
+
+ private:
+  friend class Communicator;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// What this rank has sent, by operation. Payload without frame headers; the tests hold it against the closed
+/// form of the topology.
+struct TrafficLine {
+  std::string operation, topology, transport;
+  std::uint64_t calls = 0, payload_bytes = 0, wire_bytes = 0, messages = 0;
+};
+
+/// Memory of all ranks of a host: section r belongs to rank r, all can read and write all.
+class SharedSections {
+ public:
+  virtual ~SharedSections() = default;
+  virtual std::span<std::byte> of(int rank) = 0;
+};
+
+/// A group of ranks of one generation that runs collectives together.
+///
+/// Every rank makes the same calls in the same order. Each call carries its sequence number, operation, dtype,
+/// count, root and topology, compared before the payload moves: a difference throws CollectiveMismatch that
+/// names the rank. Every call has the deadline of the options: Timeout names the operation and the missing
+/// ranks. A rank that died is PeerLost on every survivor. After any of these the communicator is spent: later
+/// calls throw the same.
+///
+/// One thread calls; start() hands calls to a thread of the communicator, run in the order started; a blocking
+/// call first waits for those. abort() may come from any thread.
+///
+/// Counts are elements. In place is allowed wherever `in` and `out` may be equal. 0 elements are legal.
+class Communicator {
+ public:
+  /// Collective over the world.
+  static std::unique_ptr<Communicator> create(const World& world, const CommunicatorOptions& options = {});
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual std::uint64_t generation() const = 0;
+  virtual TransportKind transport() const = 0;  ///< the one that was taken
+
+  virtual void all_reduce(std::span<std::byte> data, DType dtype, ReduceOp op,
+                          Topology topology = Topology::kAuto) = 0;
+  /// `in`: size() equal parts; `out`: the reduced part of this rank.
+  virtual void reduce_scatter(std::span<const std::byte> in, std::span<std::byte> out, DType dtype, ReduceOp op) = 0;
+  /// `out`: the `in` of all ranks, one after another.
+  virtual void all_gather(std::span<const std::byte> in, std::span<std::byte> out) = 0;
+  virtual void reduce(std::span<std::byte> data, DType dtype, ReduceOp op, int root) = 0;
+  virtual void broadcast(std::span<std::byte> data, int root) = 0;
+  /// `in`, `out`: size() equal parts; part p goes to rank p.
+  virtual void all_to_all(std::span<const std::byte> in, std::span<std::byte> out) = 0;
+  virtual void gather(std::span<const std::byte> in, std::span<std::byte> out, int root) = 0;
+  virtual void scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) = 0;
+  virtual void barrier() = 0;
+  virtual void send(std::span<const std::byte> data, int peer) = 0;
+  virtual void receive(std::span<std::byte> data, int peer) = 0;
+
+  /// The canonical sum over blocks: `mine[i]` is block plan.blocks_of(rank()).first + i, of out.size() bytes of
+  /// float32 or float64. Every rank gets the same bits in `out`. kFullMesh (the default): slices at multiples of
+  /// 1,024 elements, each owned by one rank, which receives all blocks of it, adds and hands the sum to all; rank
+  /// r sends blocks_r * (N - slice_r) + (W - 1) * slice_r bytes. kTree: up the tree of blocks, then down.
+  /// kRing: local blocks are added, then a ring all-reduce; not canonical.
+  virtual void reduce_blocks(const BlockPlan& plan, std::span<const std::span<const std::byte>> mine,
+                             std::span<std::byte> out, DType dtype, Topology topology = Topology::kAuto) = 0;
+
+  /// Runs `call(*this)` on the communicator's thread.
+  virtual Work start(std::function<void(Communicator&)> call) = 0;
+
+  /// Collective. `bytes_per_rank` of shared memory for every rank, zero, each section at a page boundary. An
+  /// all_reduce whose data lies at the same place of each rank's section copies nothing: every rank reduces its
+  /// slice straight out of the others' sections. Throws ConfigError on a transport other than shared memory.
+  virtual std::shared_ptr<SharedSections> share(std::size_t bytes_per_rank) = 0;
+
+  /// Ends every pending and later call, on all ranks, within 100 ms. Thread-safe.
+  virtual void abort(const std::string& reason) = 0;
+
+  virtual std::vector<TrafficLine> traffic() const = 0;
+};
+
+}  // namespace yoke::comm

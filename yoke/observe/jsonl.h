@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace yoke {
+
+/// A file of one JSON object a line, appended to. Each line is written by one write(2).
+class JsonLines {
+ public:
+  /// Opens for appending; creates. Throws IoError.
+  explicit JsonLines(const std::filesystem::path& path);
+  ~JsonLines();
+  JsonLines(const JsonLines&) = delete;
+  JsonLines& operator=(const JsonLines&) = delete;
+
+  void append(const nlohmann::json& object);
+  void flush_durably();  ///< fsync
+
+  /// Cuts the file back to the lines whose number `field` is below `limit`, and drops a torn last line; nothing
+  /// happens if there is no such file. Atomic. Throws DataError for a damaged line that is not the last.
+  static void keep_below(const std::filesystem::path& path, const std::string& field, std::int64_t limit);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace yoke

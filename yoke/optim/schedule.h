@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace yoke::optim {
+
+struct ScheduleOptions {
+  std::string name = "constant";  ///< "constant", "step", "cosine", "linear"
+  std::int64_t warmup = 0;        ///< steps; lr grows linearly from lr/warmup at step 0 to lr at step warmup-1
+  std::int64_t step_size = 1000;  ///< "step": multiply by gamma every so many steps
+  double gamma = 0.1;
+  double final_ratio = 0.0;       ///< "cosine", "linear": lr at the last step, as a part of the peak
+};
+
+/// The learning rate of step k (from 0) of a run of `total` steps. A pure function; throws ConfigError for an unknown
+/// name or a warm-up longer than the run.
+double learning_rate(const ScheduleOptions& options, double peak, std::int64_t step, std::int64_t total);
+
+}  // namespace yoke::optim
