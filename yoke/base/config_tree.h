@@ -18,13 +18,14 @@ struct Range {
   std::optional<T> most;
 };
 
-/// Binds the keys of a configuration ("optimizer.lr") to typed variables of the program, and fills them
-/// from a TOML file, the environment (YOKE_OPTIMIZER_LR) and the command line (--set optimizer.lr=0.1).
-/// Command line wins over environment over file over default, whatever the order of the calls.
+/// Binds the keys of a configuration ("optimizer.lr") to typed variables of the program, and fills
+/// them from a TOML file, the environment (YOKE_OPTIMIZER_LR) and the command line (--set
+/// optimizer.lr=0.1). Command line wins over environment over file over default, whatever the order
+/// of the calls.
 ///
-/// Errors are ConfigError: an unknown key with file, line, column and "did you mean"; a wrong type or a
-/// value out of range with what was expected and what was found. All errors of a file are reported at
-/// once. Not thread-safe.
+/// Errors are ConfigError: an unknown key with file, line, column and "did you mean"; a wrong type
+/// or a value out of range with what was expected and what was found. All errors of a file are
+/// reported at once. Not thread-safe.
 class ConfigTree {
  public:
   enum class Origin { kDefault, kFile, kEnvironment, kFlag };
@@ -38,25 +39,28 @@ class ConfigTree {
   void add(std::string key, double* target, std::string help, Range<double> range = {});
   void add(std::string key, bool* target, std::string help);
   /// `choices`: the values allowed; empty for any text.
-  void add(std::string key, std::string* target, std::string help, std::vector<std::string> choices = {});
+  void add(std::string key, std::string* target, std::string help,
+           std::vector<std::string> choices = {});
 
   /// Reads TOML; relative paths in it stay as they are written.
   void load_file(const std::filesystem::path& path);
   void load_text(std::string_view toml, std::string name);
-  /// Every variable YOKE_A_B... that is not reserved (YOKE_FAULT, YOKE_LOG, YOKE_TOKEN) must name a key.
-  /// `environment` holds "NAME=value" entries, as environ does.
+  /// Every variable YOKE_A_B... that is not reserved (YOKE_FAULT, YOKE_LOG, YOKE_TOKEN) must name a
+  /// key. `environment` holds "NAME=value" entries, as environ does.
   void load_environment(const std::vector<std::string>& environment);
   /// One "section.key=value". The value is TOML; text needs no quotes.
   void set(std::string_view assignment, std::string flag = "--set");
 
   struct Entry {
-    std::string key, value, help, origin;  ///< value as TOML; origin "default", "FILE:12", "YOKE_X", "--set"
+    std::string key, value, help,
+        origin;  ///< value as TOML; origin "default", "FILE:12", "YOKE_X", "--set"
   };
   std::vector<Entry> entries() const;
-  /// The whole tree as TOML that load_file reads back to the same values; with `origin`, each line ends in a
-  /// comment that says where the value came from.
+  /// The whole tree as TOML that load_file reads back to the same values; with `origin`, each line
+  /// ends in a comment that says where the value came from.
   std::string to_toml(bool origin = false) const;
-  /// Keys whose values differ between this tree and `other_toml`, among those that `matters` accepts.
+  /// Keys whose values differ between this tree and `other_toml`, among those that `matters`
+  /// accepts.
   std::vector<std::string> differences(std::string_view other_toml,
                                        const std::function<bool(std::string_view)>& matters) const;
 
@@ -66,6 +70,7 @@ class ConfigTree {
 };
 
 /// The candidate nearest to `word` by edit distance, if it is near enough to be a typing error.
-std::optional<std::string> did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+std::optional<std::string> did_you_mean(std::string_view word,
+                                        const std::vector<std::string>& candidates);
 
 }  // namespace yoke

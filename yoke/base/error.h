@@ -30,7 +30,8 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-/// A data file is missing, malformed, or does not fit the model; or a value is not finite. Exit code 65.
+/// A data file is missing, malformed, or does not fit the model; or a value is not finite. Exit
+/// code 65.
 class DataError : public Error {
  public:
   using Error::Error;
@@ -68,7 +69,9 @@ class PeerLost : public CommunicationError {
 class Timeout : public CommunicationError {
  public:
   Timeout(std::string operation, std::vector<int> missing, const std::string& message)
-      : CommunicationError(message), operation_(std::move(operation)), missing_(std::move(missing)) {}
+      : CommunicationError(message),
+        operation_(std::move(operation)),
+        missing_(std::move(missing)) {}
   const std::string& operation() const { return operation_; }
   const std::vector<int>& missing() const { return missing_; }
 
@@ -80,7 +83,8 @@ class Timeout : public CommunicationError {
 /// Ranks called different collectives, or the same one with another dtype, count or operation.
 class CollectiveMismatch : public CommunicationError {
  public:
-  CollectiveMismatch(int rank, const std::string& message) : CommunicationError(message), rank_(rank) {}
+  CollectiveMismatch(int rank, const std::string& message)
+      : CommunicationError(message), rank_(rank) {}
   int rank() const { return rank_; }
 
  private:
@@ -117,13 +121,14 @@ namespace detail {
 
 }  // namespace yoke
 
-/// Checks an invariant of yoke itself, in release builds too. The further arguments are streamed into
-/// the message: YOKE_ENSURE(offset + count <= size, "offset ", offset, ", count ", count, ...).
-#define YOKE_ENSURE(condition, ...)                                                        \
-  do {                                                                                     \
-    if (!(condition)) {                                                                    \
+/// Checks an invariant of yoke itself, in release builds too. The further arguments are streamed
+/// into the message: YOKE_ENSURE(offset + count <= size, "offset ", offset, ", count ", count,
+/// ...).
+#define YOKE_ENSURE(condition, ...)                                                            \
+  do {                                                                                         \
+    if (!(condition)) {                                                                        \
       ::yoke::detail::ensure_failed(#condition, __FILE__, __LINE__, ::yoke::cat(__VA_ARGS__)); \
-    }                                                                                      \
+    }                                                                                          \
   } while (false)
 
 /// The comparison form: prints both operands. YOKE_ENSURE_EQ(a, b, "why it must hold").

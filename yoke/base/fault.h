@@ -9,10 +9,11 @@
 
 namespace yoke {
 
-/// A fault that was asked for by YOKE_FAULT, for tests of recovery; compiled into release builds too,
-/// and loud. Syntax: `kill|stop|flip@rank=2,step=7,point=P`, several separated by `;`.
-/// kill: SIGKILL to itself. stop: SIGSTOP to itself. flip: the place that has data flips one bit of it.
-/// P: before_reduce, in_reduce, after_reduce, in_update, after_update, checkpoint.1 to checkpoint.7.
+/// A fault that was asked for by YOKE_FAULT, for tests of recovery; compiled into release builds
+/// too, and loud. Syntax: `kill|stop|flip@rank=2,step=7,point=P`, several separated by `;`. kill:
+/// SIGKILL to itself. stop: SIGSTOP to itself. flip: the place that has data flips one bit of it.
+/// P: before_reduce, in_reduce, after_reduce, in_update, after_update, checkpoint.1 to
+/// checkpoint.7.
 struct Fault {
   enum class Kind { kKill, kStop, kFlip };
   Kind kind;
@@ -27,14 +28,15 @@ struct Fault {
 class FaultPlan {
  public:
   FaultPlan() = default;
-  /// Throws ConfigError for bad syntax, or a point or kind that does not exist, naming those that do.
+  /// Throws ConfigError for bad syntax, or a point or kind that does not exist, naming those that
+  /// do.
   FaultPlan(std::string_view text, int rank, std::filesystem::path fired);
   /// From YOKE_FAULT; empty when unset.
   static FaultPlan from_environment(int rank, std::filesystem::path fired);
 
   bool empty() const { return faults_.empty(); }
-  /// Kills or stops this process if a fault is due here; returns true if a flip is due: the caller flips
-  /// one bit of what it holds. Costs a comparison when the plan is empty.
+  /// Kills or stops this process if a fault is due here; returns true if a flip is due: the caller
+  /// flips one bit of what it holds. Costs a comparison when the plan is empty.
   bool reach(std::string_view point, std::int64_t step);
 
  private:

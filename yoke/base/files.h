@@ -12,13 +12,18 @@ namespace yoke {
 /// The whole file. Throws IoError that names the file and the cause.
 std::string read_file(const std::filesystem::path& path);
 
-/// Replaces `path` by `content` so that a reader sees the old file or the new one, never a part, also
-/// after a power cut: temporary file beside it, write, fsync, rename, fsync of the folder. Throws IoError
-/// and removes the temporary file; the old file stays.
+/// Replaces `path` by `content` so that a reader sees the old file or the new one, never a part,
+/// also after a power cut: temporary file beside it, write, fsync, rename, fsync of the folder.
+/// Throws IoError and removes the temporary file; the old file stays.
 void write_file_atomically(const std::filesystem::path& path, std::string_view content);
 
-/// A new file, written piece by piece and made durable by `commit`. Destroyed without it, the file is
-/// removed. Every failed write, fsync or close throws IoError; a file whose fsync failed is never reused.
+/// Removes the temporary files that writers left in `folder` because they died in the middle of
+/// write_file_atomically; returns how many. Call it where nobody writes there. Throws IoError.
+std::size_t remove_abandoned_temporaries(const std::filesystem::path& folder);
+
+/// A new file (an existing one is an IoError), written piece by piece and made durable by `commit`;
+/// its name is durable after sync_folder. Destroyed without commit, the file is removed. Every
+/// failed write, fsync or close throws IoError; a file whose fsync failed is never reused.
 class DurableFile {
  public:
   explicit DurableFile(std::filesystem::path path);
@@ -55,8 +60,8 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-/// Inflates a gzip file (zlib), or returns the bytes of a file that is not compressed. Throws IoError, or
-/// DataError for a damaged or cut-off stream.
+/// Inflates a gzip file (zlib), or returns the bytes of a file that is not compressed. Throws
+/// IoError, or DataError for a damaged or cut-off stream.
 std::string read_gzip_or_plain(const std::filesystem::path& path);
 
 }  // namespace yoke

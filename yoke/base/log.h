@@ -10,8 +10,8 @@ namespace yoke {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 /// Writes one line to stderr: time, level, [rank], text. Thread-safe. The level comes from YOKE_LOG
-/// (debug, info, warning, error; default info), colours from NO_COLOR, CLICOLOR_FORCE, TERM and isatty.
-/// spdlog does the work, in log.cc alone.
+/// (debug, info, warning, error; default info), colours from NO_COLOR, CLICOLOR_FORCE, TERM and
+/// isatty. spdlog does the work, in log.cc alone.
 void log(LogLevel level, std::string_view text);
 
 /// The prefix of this process's lines, for example "rank 3". Call once, at start.

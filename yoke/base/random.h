@@ -8,14 +8,15 @@
 
 namespace yoke {
 
-/// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC'11):
-/// four 32-bit words for a 128-bit counter under a 64-bit key. A pure function: nothing to save, and the
-/// same on every machine. Checked against the vectors that the authors published with Random123.
+/// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+/// SC'11): four 32-bit words for a 128-bit counter under a 64-bit key. A pure function: nothing to
+/// save, and the same on every machine. Checked against the vectors that the authors published with
+/// Random123.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key);
 
-/// A stream of random numbers whose elements are addressed, not drawn in order: element `i` depends on
-/// the key and on `i` alone. Keys are made of words that say what the numbers are for:
+/// A stream of random numbers whose elements are addressed, not drawn in order: element `i` depends
+/// on the key and on `i` alone. Keys are made of words that say what the numbers are for:
 /// `RandomKey(seed).with("dropout").with(step).with(micro_batch).with("layers.3")`.
 class RandomKey {
  public:
@@ -29,8 +30,9 @@ class RandomKey {
   std::uint64_t bits(std::uint64_t i) const;
   /// Uniform in [0, 1) with 24 bits, for element `i`.
   float uniform(std::uint64_t i) const;
-  /// Fills `out` with the uniforms of elements first, first + 1, ... One Philox call serves four elements:
-  /// element `i` is word `i % 4` of counter `i / 4`, whatever `first` is, and equals uniform(i).
+  /// Fills `out` with the uniforms of elements first, first + 1, ... One Philox call serves four
+  /// elements: element `i` is word `i % 4` of counter `i / 4`, whatever `first` is, and equals
+  /// uniform(i).
   void uniform(std::span<float> out, std::uint64_t first = 0) const;
   /// Standard normals by Box-Muller in double; element `i` depends on `i` alone.
   void normal(std::span<float> out, std::uint64_t first = 0) const;

@@ -25,9 +25,9 @@ class RunFolder {
   std::filesystem::path faults_fired() const { return root_ / "faults.fired"; }
   std::filesystem::path lock() const { return root_ / "lock"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
-  std::filesystem::path log_out(int rank) const;      ///< logs/rank-0003.out
-  std::filesystem::path log_err(int rank) const;      ///< logs/rank-0003.err
-  std::filesystem::path rank_file(int rank) const;    ///< ranks/0003.json
+  std::filesystem::path log_out(int rank) const;    ///< logs/rank-0003.out
+  std::filesystem::path log_err(int rank) const;    ///< logs/rank-0003.err
+  std::filesystem::path rank_file(int rank) const;  ///< ranks/0003.json
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path latest() const { return checkpoints() / "LATEST"; }
   std::filesystem::path checkpoint(std::int64_t step) const;  ///< checkpoints/step-00000100
