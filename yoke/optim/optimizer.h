@@ -21,28 +21,30 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
 };
 
-/// An optimizer on flat memory: element by element, without state of its own. The state lies in slots beside the
-/// parameters, one value an element, and in a count of updates a tensor. So a tensor may be updated in pieces, by
-/// several processes, with the same bits, as long as pieces are cut at multiples of 1,024 elements.
-/// Compiled with -ffp-contract=off. Equal to torch::optim to rounding (1e-6 relative in float32, 1e-14 in float64,
-/// one step).
+/// An optimizer on flat memory: element by element, without state of its own. The state lies in
+/// slots beside the parameters, one value an element, and in a count of updates a tensor. So a
+/// tensor may be updated in pieces, by several processes, with the same bits, as long as pieces are
+/// cut at multiples of 1,024 elements. Compiled with -ffp-contract=off. Equal to torch::optim to
+/// rounding (1e-6 relative in float32, 1e-14 in float64, one step).
 class Optimizer {
  public:
-  /// Throws ConfigError for an unknown name (did you mean) or options that cannot be right (Nesterov without
-  /// momentum, negative rates, betas outside [0, 1)).
+  /// Throws ConfigError for an unknown name (did you mean) or options that cannot be right
+  /// (Nesterov without momentum, negative rates, betas outside [0, 1)).
   static std::unique_ptr<Optimizer> make(const OptimizerOptions& options);
   virtual ~Optimizer() = default;
 
   /// Names of the slots: {"momentum_buffer"}, {"exp_avg", "exp_avg_sq"}, or none.
   virtual std::vector<std::string> slots() const = 0;
 
-  /// Updates elements of one tensor. `slots[i]` points to slot i of the first of these elements. `update` counts
-  /// this tensor's updates, from 1 (Adam's bias correction, momentum's first step). `scale` multiplies each
-  /// gradient first (clipping).
-  virtual void step(std::span<float> parameters, std::span<const float> gradients, std::span<float* const> slots,
-                    double lr, std::int64_t update, double scale) const = 0;
-  virtual void step(std::span<double> parameters, std::span<const double> gradients, std::span<double* const> slots,
-                    double lr, std::int64_t update, double scale) const = 0;
+  /// Updates elements of one tensor. `slots[i]` points to slot i of the first of these elements.
+  /// `update` counts this tensor's updates, from 1 (Adam's bias correction, momentum's first step).
+  /// `scale` multiplies each gradient first (clipping).
+  virtual void step(std::span<float> parameters, std::span<const float> gradients,
+                    std::span<float* const> slots, double lr, std::int64_t update,
+                    double scale) const = 0;
+  virtual void step(std::span<double> parameters, std::span<const double> gradients,
+                    std::span<double* const> slots, double lr, std::int64_t update,
+                    double scale) const = 0;
 };
 
 }  // namespace yoke::optim
