@@ -4,17 +4,23 @@
 # Looked for in this order; the first that is complete is taken, and named:
 #   1. -DYOKE_TORCH_DIR=<folder>    an unpacked libtorch archive, or a `torch` package folder
 #   2. CMAKE_PREFIX_PATH            the same
-#   3. <source>/.venv               what scripts/setup installs from the `torch` wheel
+#   3. YOKE_TORCH_REMEMBERED        of an installed yoke: where it was when yoke was built
+#   4. <source>/.venv               what scripts/setup installs from the `torch` wheel
 
 set(_candidates "")
 if(YOKE_TORCH_DIR)
   set(_candidates ${YOKE_TORCH_DIR})
 else()
   list(APPEND _candidates ${CMAKE_PREFIX_PATH})
+  list(APPEND _candidates ${YOKE_TORCH_REMEMBERED})
   file(GLOB _venv ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   list(APPEND _candidates ${_venv})
 endif()
 
+set(_remembered "")
+if(YOKE_TORCH_REMEMBERED)
+  set(_remembered ", '${YOKE_TORCH_REMEMBERED}'")
+endif()
 set(YokeTorch_ROOT_FOUND "")
 foreach(_folder ${_candidates})
   if(EXISTS ${_folder}/lib/libtorch_cpu.so AND EXISTS ${_folder}/include/torch/csrc/api/include/torch/torch.h)
@@ -36,7 +42,7 @@ find_package_handle_standard_args(
   REQUIRED_VARS YokeTorch_ROOT_FOUND
   VERSION_VAR YokeTorch_VERSION
   REASON_FAILURE_MESSAGE
-    "no libtorch in YOKE_TORCH_DIR='${YOKE_TORCH_DIR}', CMAKE_PREFIX_PATH or .venv. Run scripts/setup, or give -DYOKE_TORCH_DIR=<unpacked libtorch archive>")
+    "no libtorch in YOKE_TORCH_DIR='${YOKE_TORCH_DIR}', CMAKE_PREFIX_PATH${_remembered} or .venv. Run scripts/setup, or give -DYOKE_TORCH_DIR=<unpacked libtorch archive>")
 
 if(YokeTorch_FOUND AND NOT TARGET Torch::cpu)
   message(STATUS "libtorch ${YokeTorch_VERSION}: ${YokeTorch_ROOT_FOUND}")
