@@ -6,12 +6,14 @@
 
 namespace yoke::data {
 
-/// Which samples belong to which micro-batch of which step: arithmetic on the step number (design, "Small print").
+/// Which samples belong to which micro-batch of which step: arithmetic on the step number (design,
+/// "Small print").
 ///
-/// N samples, global batch B, micro-batch m. An epoch has E = ceil(N/B) steps (floor with drop_last); step k lies in
-/// epoch e = k div E as its i = k mod E; the permutation of an epoch is keyed by (seed, e); the step takes positions
-/// iB to min((i+1)B, N); micro-batch v takes the next m of them, and the last may be short. No state: any step can
-/// be asked for in any order. Thread-safe.
+/// N samples, global batch B, micro-batch m. An epoch has E = ceil(N/B) steps (floor with
+/// drop_last); step k lies in epoch e = k div E as its i = k mod E; the permutation of an epoch is
+/// keyed by (seed, e); the step takes positions iB to min((i+1)B, N); micro-batch v takes the next
+/// m of them, and the last may be short. No state: any step can be asked for in any order.
+/// Thread-safe.
 class GlobalSampler {
  public:
   struct Options {
