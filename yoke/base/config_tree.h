@@ -9,7 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "yoke/base/did_you_mean.h"
+
 namespace yoke {
+
+namespace detail {
+struct ConfigState;
+}
 
 /// Bounds of a number, both inclusive.
 template <typename T>
@@ -34,7 +40,8 @@ class ConfigTree {
   ~ConfigTree();
   ConfigTree(ConfigTree&&) noexcept;
 
-  /// Declares a key; the target's value now is the default. `help` is one line, with the unit.
+  /// Declares a key: words of a-z, 0-9 and _ with dots between. The target's value now is the
+  /// default, and must be in range; it outlives the tree. `help` is one line, with the unit.
   void add(std::string key, std::int64_t* target, std::string help, Range<std::int64_t> range = {});
   void add(std::string key, double* target, std::string help, Range<double> range = {});
   void add(std::string key, bool* target, std::string help);
@@ -58,6 +65,7 @@ class ConfigTree {
   std::vector<Entry> entries() const;
   /// The whole tree as TOML that load_file reads back to the same values; with `origin`, each line
   /// ends in a comment that says where the value came from.
+  /// nan is no value of a number; inf is.
   std::string to_toml(bool origin = false) const;
   /// Keys whose values differ between this tree and `other_toml`, among those that `matters`
   /// accepts.
@@ -65,12 +73,7 @@ class ConfigTree {
                                        const std::function<bool(std::string_view)>& matters) const;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<detail::ConfigState> state_;
 };
-
-/// The candidate nearest to `word` by edit distance, if it is near enough to be a typing error.
-std::optional<std::string> did_you_mean(std::string_view word,
-                                        const std::vector<std::string>& candidates);
 
 }  // namespace yoke

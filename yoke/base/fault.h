@@ -36,7 +36,9 @@ class FaultPlan {
 
   bool empty() const { return faults_.empty(); }
   /// Kills or stops this process if a fault is due here; returns true if a flip is due: the caller
-  /// flips one bit of what it holds. Costs a comparison when the plan is empty.
+  /// flips one bit of what it holds. A stopped process goes on here after SIGCONT. Costs a
+  /// comparison when the plan is empty. Throws IoError, and does nothing else, if `fired` cannot be
+  /// written.
   bool reach(std::string_view point, std::int64_t step);
 
  private:

@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
 constexpr std::string_view kColors[] = {"\033[2m", "", "\033[33m", "\033[31m"};
 constexpr std::string_view kReset = "\033[0m";
+constexpr std::string_view kClearLine = "\r\033[K";
 
 std::optional<LogLevel> level_named(std::string_view name) {
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
@@ -55,6 +56,8 @@ class Log {
 
   void write(LogLevel level, std::string_view text) {
     spdlog::memory_buf_t line;
+    // A progress line may stand there unfinished; it is drawn again after this one.
+    if (can_redraw(STDERR_FILENO)) line.append(kClearLine);
     {
       const std::lock_guard lock(mutex_);
       const std::string body = body_of(level, text);

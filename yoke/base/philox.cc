@@ -1,13 +1,11 @@
 #include "yoke/base/philox.h"
 
+#include <algorithm>
+
 #include "yoke/base/random.h"
 
-// One copy of the vector loop for each instruction set, chosen when the program is loaded. Integer
-// arithmetic: the bits are the same. Sanitizers start too late for such a choice.
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(YOKE_SANITIZED)
-#define YOKE_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define YOKE_VECTOR_CLONES
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
 namespace yoke {
@@ -53,44 +51,87 @@ std::array<std::uint32_t, 4> philox_at(std::uint64_t key, Draw draw, std::uint64
                     {low(key), high(key)});
 }
 
-YOKE_VECTOR_CLONES
+namespace {
+
+void one_by_one(std::uint64_t key, Draw draw, std::uint64_t first_counter, std::uint32_t* words) {
+  for (std::size_t j = 0; j < kWordsAtOnce; j += 4) {
+    const auto four = philox_at(key, draw, first_counter + j / 4);
+    std::copy(four.begin(), four.end(), words + j);
+  }
+}
+
+#ifdef __x86_64__
+
+/// Four counters: word w of each in the lower halves of the 64-bit lanes of c[w], whose upper
+/// halves are garbage, which the multiplication ignores and `shift` or the last `blend` drops.
+struct FourCounters {
+  __m256i c0, c1, c2, c3;
+};
+
+__attribute__((target("avx2"), always_inline)) inline void advance(FourCounters& four, __m256i key0,
+                                                                   __m256i key1) {
+  const __m256i product0 = _mm256_mul_epu32(four.c0, _mm256_set1_epi64x(kMultiplier0));
+  const __m256i product1 = _mm256_mul_epu32(four.c2, _mm256_set1_epi64x(kMultiplier1));
+  const __m256i upper0 = _mm256_srli_epi64(product0, 32);
+  const __m256i upper1 = _mm256_srli_epi64(product1, 32);
+  four.c0 = _mm256_xor_si256(_mm256_xor_si256(upper1, four.c1), key0);
+  four.c1 = product1;
+  four.c2 = _mm256_xor_si256(_mm256_xor_si256(upper0, four.c3), key1);
+  four.c3 = product0;
+}
+
+__attribute__((target("avx2"), always_inline)) inline void store(const FourCounters& four,
+                                                                 std::uint32_t* words) {
+  // Words 0 and 1 of a counter share a lane, and so do 2 and 3; then whole lanes are interleaved.
+  const __m256i front = _mm256_blend_epi32(four.c0, _mm256_slli_epi64(four.c1, 32), 0xAA);
+  const __m256i back = _mm256_blend_epi32(four.c2, _mm256_slli_epi64(four.c3, 32), 0xAA);
+  const __m256i even = _mm256_unpacklo_epi64(front, back);  // counters 0 and 2
+  const __m256i odd = _mm256_unpackhi_epi64(front, back);   // counters 1 and 3
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(words),
+                      _mm256_permute2x128_si256(even, odd, 0x20));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + 8),
+                      _mm256_permute2x128_si256(even, odd, 0x31));
+}
+
+__attribute__((target("avx2"))) void sixteen_at_once(std::uint64_t key, Draw draw,
+                                                     std::uint64_t first_counter,
+                                                     std::uint32_t* words) {
+  constexpr std::size_t kGroups = 2;  // Independent chains, to hide the latency of the product.
+  for (std::size_t j = 0; j < kWordsAtOnce; j += 16 * kGroups) {
+    FourCounters groups[kGroups];
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      const auto start = static_cast<long long>(first_counter + j / 4 + 4 * g);
+      const __m256i index =
+          _mm256_add_epi64(_mm256_set1_epi64x(start), _mm256_set_epi64x(3, 2, 1, 0));
+      groups[g] = {index, _mm256_srli_epi64(index, 32),
+                   _mm256_set1_epi64x(static_cast<std::uint32_t>(draw)), _mm256_setzero_si256()};
+    }
+    std::uint32_t key0 = low(key);
+    std::uint32_t key1 = high(key);
+    for (int round = 0; round < kRounds; ++round) {
+      for (FourCounters& group : groups) {
+        advance(group, _mm256_set1_epi64x(key0), _mm256_set1_epi64x(key1));
+      }
+      key0 += kWeyl0;
+      key1 += kWeyl1;
+    }
+    for (std::size_t g = 0; g < kGroups; ++g) store(groups[g], words + j + 16 * g);
+  }
+}
+
+#endif
+
+}  // namespace
+
 void philox_words(std::uint64_t key, Draw draw, std::uint64_t first_counter,
                   std::span<std::uint32_t, kWordsAtOnce> words) {
-  // Each 32-bit word lies in a 64-bit lane: the products then need no shuffles.
-  constexpr std::size_t kLanes = 16;
-  constexpr std::uint64_t kLow = 0xFFFFFFFF;
-  std::uint32_t* out = words.data();
-  for (std::size_t block = 0; block < kWordsAtOnce / 4; block += kLanes) {
-    std::uint64_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      const std::uint64_t index = first_counter + block + i;
-      c0[i] = index & kLow;
-      c1[i] = index >> 32;
-      c2[i] = static_cast<std::uint32_t>(draw);
-      c3[i] = 0;
-    }
-    std::uint32_t k0 = static_cast<std::uint32_t>(key);
-    std::uint32_t k1 = static_cast<std::uint32_t>(key >> 32);
-    for (int round = 0; round < kRounds; ++round) {
-      for (std::size_t i = 0; i < kLanes; ++i) {
-        const std::uint64_t product0 = (c0[i] & kLow) * kMultiplier0;
-        const std::uint64_t product1 = (c2[i] & kLow) * kMultiplier1;
-        c0[i] = (product1 >> 32) ^ (c1[i] & kLow) ^ k0;
-        c1[i] = product1;
-        c2[i] = (product0 >> 32) ^ (c3[i] & kLow) ^ k1;
-        c3[i] = product0;
-      }
-      k0 += kWeyl0;
-      k1 += kWeyl1;
-    }
-    for (std::size_t i = 0; i < kLanes; ++i) {
-      out[4 * i] = static_cast<std::uint32_t>(c0[i]);
-      out[4 * i + 1] = static_cast<std::uint32_t>(c1[i]);
-      out[4 * i + 2] = static_cast<std::uint32_t>(c2[i]);
-      out[4 * i + 3] = static_cast<std::uint32_t>(c3[i]);
-    }
-    out += 4 * kLanes;
+#ifdef __x86_64__
+  if (__builtin_cpu_supports("avx2")) {
+    sixteen_at_once(key, draw, first_counter, words.data());
+    return;
   }
+#endif
+  one_by_one(key, draw, first_counter, words.data());
 }
 
 }  // namespace detail
