@@ -1,0 +1,94 @@
+#include "yoke/sync/buffer_sync.h"
+
+#include <torch/torch.h>
+
+#include <cstring>
+
+#include "yoke/base/error.h"
+#include "yoke/tensor/bridge.h"
+
+namespace yoke::sync {
+
+namespace {
+
+bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
+  const auto left = tensor::bytes_of(a.contiguous());
+  const auto right = tensor::bytes_of(b.contiguous());
+  return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+[[noreturn]] void disagree(const std::string& name, const std::string& who) {
+  throw DataError(cat("the integer buffer ", name, " became different on ", who,
+                      ". yoke keeps an integer buffer only if every micro-batch leaves the same value in it; make it a "
+                      "float buffer (averaged), or take it out of the module."));
+}
+
+}  // namespace
+
+BufferSync::BufferSync(const ModelTensors& tensors, std::size_t first_entry)
+    : averaged_(tensors.averaged), agreed_(tensors.agreed), first_entry_(first_entry) {
+  for (const auto& buffer : agreed_) integer_bytes_ += buffer.tensor.nbytes();
+  adopt();
+}
+
+void BufferSync::adopt() {
+  averaged_base_.clear();
+  agreed_base_.clear();
+  for (const auto& buffer : averaged_) averaged_base_.push_back(buffer.tensor.detach().clone());
+  for (const auto& buffer : agreed_) agreed_base_.push_back(buffer.tensor.detach().clone());
+}
+
+void BufferSync::reset() {
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < averaged_.size(); ++i) averaged_[i].tensor.copy_(averaged_base_[i]);
+  for (std::size_t i = 0; i < agreed_.size(); ++i) agreed_[i].tensor.copy_(agreed_base_[i]);
+}
+
+void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& folder, Summary& summary) {
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < averaged_.size(); ++i) {
+    const at::Tensor& now = averaged_[i].tensor;
+    if (!same_bytes(now, averaged_base_[i])) summary.set_present(first_entry_ + i);
+    folder.add(first_entry_ + i, now * static_cast<double>(weight));
+  }
+  std::span<std::byte> all = summary.integers();
+  std::size_t at = 0;
+  for (const auto& buffer : agreed_) {
+    const at::Tensor now = buffer.tensor.contiguous();
+    const auto bytes = tensor::bytes_of(now);
+    if (!first_of_rank && std::memcmp(all.data() + at, bytes.data(), bytes.size()) != 0) {
+      disagree(buffer.name, "two micro-batches of this rank");
+    }
+    std::memcpy(all.data() + at, bytes.data(), bytes.size());
+    at += bytes.size();
+  }
+  summary.set_integers_valid();
+}
+
+void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& layout, const Summary& summary) {
+  torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < averaged_.size(); ++i) {
+    if (!summary.present(first_entry_ + i)) continue;
+    const auto& entry = layout[first_entry_ + i];
+    averaged_base_[i] =
+        tensor::view_of(const_cast<std::byte*>(reduced) + entry.offset, entry.dtype, entry.shape).clone();
+  }
+  const auto everyone = summary.all_integers();
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < agreed_.size() && !everyone.empty(); ++i) {
+    at::Tensor& base = agreed_base_[i];
+    base = base.contiguous();
+    const std::size_t bytes = base.nbytes();
+    const std::byte* agreed = everyone.front().bytes.data() + at;
+    for (const auto& theirs : everyone) {
+      if (std::memcmp(theirs.bytes.data() + at, agreed, bytes) != 0) {
+        disagree(agreed_[i].name, cat("rank ", everyone.front().rank, " and rank ", theirs.rank));
+      }
+    }
+    std::memcpy(tensor::mutable_bytes_of(base).data(), agreed, bytes);
+    at += bytes;
+  }
+  reset();
+}
+
+}  // namespace yoke::sync

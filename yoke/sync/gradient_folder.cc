@@ -1,0 +1,105 @@
+#include "yoke/sync/gradient_folder.h"
+
+#include <torch/torch.h>
+
+#include <array>
+#include <span>
+
+#include "yoke/base/error.h"
+#include "yoke/sync/fold.h"
+#include "yoke/tensor/bridge.h"
+
+namespace yoke::sync {
+
+GradientFolder::GradientFolder(const tensor::ArenaLayout& layout, std::function<std::byte*(int)> block)
+    : layout_(layout), block_(std::move(block)), tensors_(layout.size()) {}
+
+void GradientFolder::begin_step(const LeafSchedule& schedule) {
+  schedule_ = schedule;
+  for (PerTensor& tensor : tensors_) {
+    tensor.waiting.assign(static_cast<std::size_t>(schedule_.levels()), {});
+    tensor.present = false;
+  }
+}
+
+void GradientFolder::begin_leaf(std::int64_t leaf) {
+  leaf_ = leaf;
+  for (PerTensor& tensor : tensors_) tensor.finished = false;
+}
+
+void GradientFolder::add(std::size_t entry, at::Tensor gradient) {
+  PerTensor& tensor = tensors_[entry];
+  const auto& place = layout_[entry];
+  YOKE_ENSURE(!tensor.finished, place.name, " got a gradient after its leaf was finished.");
+  if (gradient.layout() != at::kStrided) {
+    throw ConfigError(cat(place.name, " has a sparse gradient. yoke adds dense gradients: build the embedding with sparse(false)."));
+  }
+  YOKE_ENSURE_EQ(gradient.numel(), static_cast<std::int64_t>(place.elements), place.name);
+  if (gradient.scalar_type() != tensor::scalar_type(place.dtype)) gradient = gradient.to(tensor::scalar_type(place.dtype));
+  gradient = gradient.contiguous();
+  if (!tensor.current.defined()) {
+    tensor.current = std::move(gradient);
+    tensor.current_is_own = false;
+    return;
+  }
+  at::Tensor sum = tensor.current_is_own ? tensor.current : empty_like(entry);
+  const std::byte* operands[] = {tensor::bytes_of(gradient).data(), tensor::bytes_of(tensor.current).data()};
+  fold(operands, tensor::mutable_bytes_of(sum).data(), place.elements, place.dtype);
+  tensor.current = std::move(sum);
+  tensor.current_is_own = true;
+}
+
+bool GradientFolder::finish(std::size_t entry) {
+  PerTensor& tensor = tensors_[entry];
+  const auto& place = layout_[entry];
+  const LeafSchedule::Leaf& leaf = schedule_.of(leaf_);
+  tensor.finished = true;
+  tensor.present = tensor.present || tensor.current.defined();
+
+  std::array<const std::byte*, 65> operands;
+  std::size_t count = 0;
+  if (tensor.current.defined()) operands[count++] = tensor::bytes_of(tensor.current).data();
+  for (int level = 0; level < leaf.merges; ++level) {
+    const auto& waiting = tensor.waiting[static_cast<std::size_t>(level)];
+    if (waiting.defined()) operands[count++] = tensor::bytes_of(waiting).data();
+  }
+  const std::span<const std::byte* const> all(operands.data(), count);
+
+  if (leaf.block >= 0) {
+    std::byte* out = block_(leaf.block) + place.offset;
+    if (count == 0) {
+      fill_absent(out, place.elements, place.dtype);
+    } else {
+      fold(all, out, place.elements, place.dtype);
+    }
+  } else {
+    at::Tensor& waits = tensor.waiting[static_cast<std::size_t>(leaf.merges)];
+    if (count <= 1) {
+      waits = tensor.current;
+      for (int level = 0; level < leaf.merges && !waits.defined(); ++level) {
+        waits = tensor.waiting[static_cast<std::size_t>(level)];
+      }
+    } else {
+      at::Tensor sum = empty_like(entry);
+      fold(all, tensor::mutable_bytes_of(sum).data(), place.elements, place.dtype);
+      waits = std::move(sum);
+    }
+  }
+  for (int level = 0; level < leaf.merges; ++level) tensor.waiting[static_cast<std::size_t>(level)].reset();
+  tensor.current.reset();
+  return leaf_ == schedule_.first() + schedule_.count() - 1;
+}
+
+void GradientFolder::end_leaf(const std::function<void(std::size_t)>& finished) {
+  for (std::size_t entry = 0; entry < tensors_.size(); ++entry) {
+    if (!tensors_[entry].finished && finish(entry)) finished(entry);
+  }
+}
+
+at::Tensor GradientFolder::empty_like(std::size_t entry) const {
+  const auto& place = layout_[entry];
+  return torch::empty({static_cast<std::int64_t>(place.elements)},
+                      torch::TensorOptions().dtype(tensor::scalar_type(place.dtype)));
+}
+
+}  // namespace yoke::sync

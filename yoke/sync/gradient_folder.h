@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "yoke/sync/leaf_schedule.h"
+#include "yoke/tensor/arena_layout.h"
+
+namespace yoke::sync {
+
+/// Adds the gradients of one rank's leaves, tensor by tensor, in the canonical order, as they come out of backward.
+///
+/// For each tensor a binary counter of waiting partial sums. An even leaf's gradient is kept as it is, read-only (it may
+/// alias another tensor, so nothing is ever added into it); an odd leaf's is added, in one pass, to all the sums that
+/// it completes; the pass that completes a block writes straight into the block's arena. A leaf without a gradient for a
+/// tensor is absent: the sum passes through unchanged, and a block without any is filled with -0.0.
+class GradientFolder {
+ public:
+  /// `block(b)`: the arena of this rank's block b, of layout.bytes().
+  GradientFolder(const tensor::ArenaLayout& layout, std::function<std::byte*(int)> block);
+
+  void begin_step(const LeafSchedule& schedule);
+  void begin_leaf(std::int64_t leaf);
+  /// A gradient of the current leaf; several for one tensor (micro-batches of the leaf) are added one after another.
+  void add(std::size_t entry, at::Tensor gradient);
+  /// The tensor has had its last gradient of the leaf: carries. Returns true if that was the last leaf of the step for it.
+  bool finish(std::size_t entry);
+  /// Finishes all tensors of the leaf that are not yet; calls `finished` for those whose last leaf this was.
+  void end_leaf(const std::function<void(std::size_t)>& finished);
+
+  /// Whether any leaf of the step had a gradient for the tensor.
+  bool present(std::size_t entry) const { return tensors_[entry].present; }
+
+ private:
+  struct PerTensor {
+    at::Tensor current;               ///< of the leaf in progress
+    bool current_is_own = false;      ///< made here, so it may be added into
+    std::vector<at::Tensor> waiting;  ///< by level; undefined: absent
+    bool finished = false;
+    bool present = false;
+  };
+  at::Tensor empty_like(std::size_t entry) const;
+
+  tensor::ArenaLayout layout_;
+  std::function<std::byte*(int)> block_;
+  LeafSchedule schedule_;
+  std::int64_t leaf_ = -1;
+  std::vector<PerTensor> tensors_;
+};
+
+}  // namespace yoke::sync

@@ -1,0 +1,174 @@
+#include "yoke/sync/gradient_sync.h"
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+#include "yoke/base/error.h"
+#include "yoke/optim/norm.h"
+#include "yoke/sync/squares.h"
+#include "yoke/tensor/bridge.h"
+
+namespace yoke::sync {
+
+namespace {
+
+std::int64_t leaves_of(std::int64_t micro_batches, std::int64_t leaf) { return (micro_batches + leaf - 1) / leaf; }
+
+void broadcast_buffers(const std::vector<NamedTensor>& buffers, comm::Communicator& communicator) {
+  torch::NoGradGuard no_grad;
+  for (const auto& buffer : buffers) {
+    at::Tensor copy = buffer.tensor.detach().clone(at::MemoryFormat::Contiguous);
+    communicator.broadcast(tensor::mutable_bytes_of(copy), 0);
+    at::Tensor(buffer.tensor).copy_(copy);
+  }
+}
+
+}  // namespace
+
+int most_blocks(const GradientSyncOptions& options, int ranks) {
+  // Blocks are most numerous somewhere between a full step and the short one at the end of an epoch: look at all.
+  int most = 1;
+  for (std::int64_t leaves = 1; leaves <= leaves_of(options.most_micro_batches, options.leaf); ++leaves) {
+    most = std::max(most, comm::BlockPlan::even(leaves, ranks).most_blocks());
+  }
+  return most;
+}
+
+/// Fires when a parameter's `.grad` is final for the micro-batch, in the thread that called backward().
+class GradientSync::Hook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(GradientSync& sync, std::size_t parameter) : sync_(sync), parameter_(parameter) {}
+  void operator()(const torch::autograd::Variable& tensor) override { sync_.on_gradient(parameter_, tensor); }
+
+ private:
+  GradientSync& sync_;
+  std::size_t parameter_;
+};
+
+GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& communicator,
+                           const GradientSyncOptions& options)
+    : communicator_(communicator),
+      options_(options),
+      tensors_(module),
+      layout_(tensors_.gradient_layout()),
+      buffers_(tensors_, tensors_.trainable.size()),
+      exchange_(Exchange::make(communicator, layout_,
+                               {.bucket_bytes = options.bucket_bytes,
+                                .topology = options.topology,
+                                .parameters = tensors_.trainable.size(),
+                                .most_blocks = most_blocks(options, communicator.size())})),
+      folder_(layout_, [this](int b) { return exchange_->block(b); }),
+      summary_(layout_.size(), buffers_.integer_bytes(),
+               static_cast<std::size_t>(leaves_of(options.most_micro_batches, options.leaf) / communicator.size() + 1) *
+                   static_cast<std::size_t>(options.leaf)),
+      plan_(comm::BlockPlan::even(1, communicator.size())) {
+  broadcast_buffers(tensors_.averaged, communicator);
+  broadcast_buffers(tensors_.agreed, communicator);
+  buffers_.adopt();
+  for (std::size_t i = 0; i < tensors_.trainable.size(); ++i) {
+    tensors_.trainable[i].tensor.mutable_grad().reset();
+    torch::autograd::impl::set_post_acc_grad_hooks(tensors_.trainable[i].tensor, std::make_unique<Hook>(*this, i));
+  }
+}
+
+GradientSync::~GradientSync() {
+  for (auto& parameter : tensors_.trainable) torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+}
+
+void GradientSync::begin_step(std::int64_t step, std::int64_t micro_batches) {
+  YOKE_ENSURE(micro_batches > 0 && micro_batches <= options_.most_micro_batches, micro_batches, " micro-batches");
+  const std::int64_t leaves = leaves_of(micro_batches, options_.leaf);
+  if (leaves != plan_.leaves() || step_ < 0) {
+    plan_ = comm::BlockPlan::even(leaves, communicator_.size());
+    schedule_ = LeafSchedule(plan_, communicator_.rank());
+  }
+  step_ = step;
+  micro_batches_ = micro_batches;
+  current_ = -1;
+  done_ = 0;
+  summary_.clear();
+  folder_.begin_step(schedule_);
+  exchange_->begin(plan_);
+}
+
+GradientSync::Range GradientSync::my_micro_batches() const {
+  const std::int64_t first = std::min(schedule_.first() * options_.leaf, micro_batches_);
+  const std::int64_t end = std::min((schedule_.first() + schedule_.count()) * options_.leaf, micro_batches_);
+  return {first, end - first};
+}
+
+void GradientSync::begin_micro_batch(std::int64_t micro_batch) {
+  YOKE_ENSURE_EQ(micro_batch, my_micro_batches().first + done_, "micro-batches of a rank come in order");
+  current_ = micro_batch;
+  if (micro_batch % options_.leaf == 0) folder_.begin_leaf(micro_batch / options_.leaf);
+  buffers_.reset();
+}
+
+bool GradientSync::last_of_leaf() const {
+  return (current_ + 1) % options_.leaf == 0 || current_ + 1 == micro_batches_;
+}
+
+void GradientSync::backward(const at::Tensor& loss, std::int64_t weight) {
+  if (current_ < 0) throw ConfigError("backward() was called without a micro-batch, or twice for one. Call it once for each micro-batch.");
+  if (!loss.defined() || loss.numel() != 1) throw ConfigError("the loss must be one number, the mean over the micro-batch.");
+  if (weight <= 0) throw ConfigError(cat("the weight of a micro-batch is its number of samples or tokens, not ", weight, "."));
+  summary_.add({.micro_batch = current_, .weight = weight, .loss = loss.detach().item<double>()});
+  collecting_ = true;
+  try {
+    if (loss.requires_grad()) (loss * static_cast<double>(weight)).backward();
+  } catch (...) {
+    collecting_ = false;
+    throw;
+  }
+  collecting_ = false;
+  buffers_.take(weight, done_ == 0, folder_, summary_);
+  if (last_of_leaf()) folder_.end_leaf([this](std::size_t entry) { exchange_->ready(entry); });
+  ++done_;
+  current_ = -1;
+}
+
+void GradientSync::on_gradient(std::size_t parameter, const at::Tensor& tensor) {
+  if (!collecting_) return;  // A backward of the user's own.
+  at::Tensor& slot = at::Tensor(tensor).mutable_grad();
+  at::Tensor gradient = std::move(slot);
+  slot.reset();
+  folder_.add(parameter, std::move(gradient));
+  summary_.set_present(parameter);
+  if (last_of_leaf() && folder_.finish(parameter)) exchange_->ready(parameter);
+}
+
+GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
+  YOKE_ENSURE_EQ(done_, my_micro_batches().count, "a micro-batch of this rank was not computed");
+  if (stop) summary_.set_stop();
+  if (faults.reach("before_reduce", step_) && schedule_.count() > 0) exchange_->block(0)[0] ^= std::byte{1};
+  exchange_->backward_done();
+  summary_.gather(communicator_);
+
+  Outcome outcome;
+  std::vector<double> losses;
+  for (const auto& result : summary_.results()) {
+    outcome.weight += result.weight;
+    losses.push_back(result.loss * static_cast<double>(result.weight));
+  }
+  outcome.loss = optim::tree_sum(losses) / static_cast<double>(outcome.weight);
+  outcome.stop = summary_.stop();
+  outcome.results = &summary_.results();
+
+  faults.reach("in_reduce", step_);
+  exchange_->reduce(static_cast<double>(outcome.weight));
+  if (exchange_->shared()) communicator_.barrier();
+  outcome.norm = global_norm(layout_, tensors_.trainable.size(), exchange_->squares());
+  if (!std::isfinite(outcome.norm)) {
+    throw DataError(cat("step ", step_, ": the gradient is not finite (loss ", outcome.loss,
+                        "). The state of the step is unchanged. Lower the learning rate, clip (train.clip_norm), or look "
+                        "at the data of this step in the ledger."));
+  }
+  buffers_.advance(exchange_->reduced(), layout_, summary_);
+  faults.reach("after_reduce", step_);
+  return outcome;
+}
+
+}  // namespace yoke::sync

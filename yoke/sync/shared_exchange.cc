@@ -1,0 +1,50 @@
+#include "yoke/sync/shared_exchange.h"
+
+#include "yoke/optim/norm.h"
+#include "yoke/sync/fold.h"
+#include "yoke/sync/squares.h"
+
+namespace yoke::sync {
+
+SharedExchange::SharedExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
+                               const ExchangeOptions& options)
+    : layout_(layout),
+      rank_(communicator.rank()),
+      most_blocks_(options.most_blocks),
+      owned_(layout.slice(communicator.rank(), communicator.size())),
+      blocks_(communicator.share(layout.bytes() * static_cast<std::size_t>(options.most_blocks))),
+      result_(communicator.share(layout.bytes() + layout.blocks() * sizeof(double))),
+      plan_(comm::BlockPlan::even(1, communicator.size())) {}
+
+std::byte* SharedExchange::block_of(int rank, int b) {
+  YOKE_ENSURE(b < most_blocks_, "block ", b, " of ", most_blocks_);
+  return blocks_->of(rank).data() + static_cast<std::size_t>(b) * layout_.bytes();
+}
+
+std::byte* SharedExchange::reduced() { return result_->of(0).data(); }
+
+std::span<double> SharedExchange::squares() {
+  return {reinterpret_cast<double*>(result_->of(0).data() + layout_.bytes()), layout_.blocks()};
+}
+
+void SharedExchange::reduce(double divisor) {
+  std::vector<const std::byte*> arenas;
+  for (const comm::Block& block : plan_.blocks()) {
+    const int local = static_cast<int>(arenas.size()) - plan_.blocks_of(block.owner).first;
+    arenas.push_back(block_of(block.owner, local));
+  }
+  std::vector<const std::byte*> operands(arenas.size());
+  // A turn stays in the first-level cache from the sum to the squares.
+  constexpr std::size_t kTurn = 2 * optim::kBlockElements;
+  layout_.for_each_piece(owned_, kTurn, [&](const tensor::ArenaLayout::Piece& piece) {
+    const auto& entry = layout_[piece.entry];
+    const std::size_t at = entry.offset + piece.first * size_of(entry.dtype);
+    for (std::size_t b = 0; b < arenas.size(); ++b) operands[b] = arenas[b] + at;
+    std::byte* out = reduced() + at;
+    plan_.evaluate(operands, out, piece.count, entry.dtype);
+    divide(out, piece.count, divisor, entry.dtype);
+    piece_squares(entry, piece, reduced(), squares());
+  });
+}
+
+}  // namespace yoke::sync

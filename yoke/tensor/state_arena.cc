@@ -1,0 +1,122 @@
+#include "yoke/tensor/state_arena.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "yoke/base/error.h"
+#include "yoke/base/hash.h"
+
+namespace yoke::tensor {
+
+namespace {
+
+constexpr std::uint64_t kMagic = 0x61746e65526b6f79;
+
+std::uint64_t fingerprint_of(const ArenaLayout& layout, const std::vector<std::string>& slots, int writers) {
+  std::string text = cat(writers, ' ', layout.bytes());
+  for (const auto& entry : layout.entries()) text += cat('\n', entry.name, ' ', name_of(entry.dtype), ' ', entry.offset);
+  for (const auto& slot : slots) text += '\n' + slot;
+  return xxh3(text);
+}
+
+}  // namespace
+
+struct StateArena::Header {
+  std::uint64_t magic;
+  std::uint64_t layout;
+  std::atomic<std::uint64_t> generation;
+  std::atomic<std::int64_t> step;
+  std::atomic<std::uint32_t> updating;
+};
+
+/// Where one writer is. Stores are sequentially consistent, so the order below is the order that survivors see.
+struct StateArena::Note {
+  std::atomic<std::int64_t> step;
+  std::atomic<std::uint64_t> chunk_first;
+  std::atomic<std::uint64_t> chunk_last;
+  std::atomic<std::uint32_t> writing;
+  std::atomic<std::uint64_t> done_until;
+};
+
+std::size_t StateArena::bytes_needed(const ArenaLayout& layout, std::size_t slots, int writers) {
+  return kPage + (slots + 1) * layout.bytes() +
+         static_cast<std::size_t>(writers) * (kPage + (slots + 1) * kChunkBytes);
+}
+
+StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout, std::vector<std::string> slots,
+                       int writers, bool initialise)
+    : memory_(memory), layout_(layout), slots_(std::move(slots)), writers_(writers) {
+  YOKE_ENSURE(memory.size() >= bytes_needed(layout_, slots_.size(), writers_), memory.size(), " bytes");
+  if (!initialise) return;
+  Header& head = header();
+  head.layout = fingerprint_of(layout_, slots_, writers_);
+  head.step.store(0);
+  head.updating.store(0);
+  head.magic = kMagic;
+  for (int writer = 0; writer < writers_; ++writer) note(writer).step.store(-1);
+}
+
+void StateArena::check_header() const {
+  YOKE_ENSURE_EQ(header().magic, kMagic, "The shared state was never made.");
+  YOKE_ENSURE_EQ(header().layout, fingerprint_of(layout_, slots_, writers_), "Ranks lay their state out differently.");
+}
+
+StateArena::Header& StateArena::header() const { return *reinterpret_cast<Header*>(memory_.data()); }
+
+StateArena::Note& StateArena::note(int writer) const {
+  std::byte* after = slot(slots_.size());
+  return *reinterpret_cast<Note*>(after + writer * (kPage + (slots_.size() + 1) * kChunkBytes));
+}
+
+std::byte* StateArena::undo(int writer) const { return reinterpret_cast<std::byte*>(&note(writer)) + kPage; }
+
+std::int64_t StateArena::step() const { return header().step.load(); }
+bool StateArena::updating() const { return header().updating.load() != 0; }
+
+void StateArena::begin_update(std::uint64_t generation, std::int64_t step) {
+  header().generation.store(generation);
+  header().step.store(step);
+  header().updating.store(1);
+}
+
+void StateArena::end_update(std::int64_t step) {
+  header().step.store(step);
+  header().updating.store(0);
+}
+
+void StateArena::write_chunks(int writer, ByteRange range, const std::function<void(ByteRange)>& write) {
+  Note& mine = note(writer);
+  std::byte* saved = undo(writer);
+  mine.done_until.store(range.first);
+  mine.step.store(step());
+  for (std::size_t first = range.first; first < range.last; first += kChunkBytes) {
+    const ByteRange chunk{first, std::min(first + kChunkBytes, range.last)};
+    const std::size_t bytes = chunk.last - chunk.first;
+    for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
+      std::memcpy(saved + arena * kChunkBytes, parameters() + arena * layout_.bytes() + chunk.first, bytes);
+    }
+    mine.chunk_first.store(chunk.first);
+    mine.chunk_last.store(chunk.last);
+    mine.writing.store(1);
+    write(chunk);
+    mine.done_until.store(chunk.last);
+    mine.writing.store(0);
+  }
+}
+
+std::size_t StateArena::roll_back(int writer, ByteRange range) {
+  Note& theirs = note(writer);
+  if (theirs.step.load() != step()) return range.first;  // It had not begun this step.
+  // Died after the last byte but before `writing` fell: the chunk is whole, and so is done_until.
+  if (theirs.writing.load() != 0 && theirs.done_until.load() != theirs.chunk_last.load()) {
+    const std::size_t first = theirs.chunk_first.load();
+    const std::size_t bytes = theirs.chunk_last.load() - first;
+    for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
+      std::memcpy(parameters() + arena * layout_.bytes() + first, undo(writer) + arena * kChunkBytes, bytes);
+    }
+  }
+  theirs.writing.store(0);
+  return theirs.done_until.load();
+}
+
+}  // namespace yoke::tensor
