@@ -9,20 +9,28 @@
 namespace yoke::net {
 
 struct RendezvousOptions {
-  std::string token;               ///< shared secret; empty: derived from the job's name
+  std::string token{};///< shared secret; empty: derived from the job's name
   Clock::duration timeout = std::chrono::seconds(60);
-  int listening_descriptor = -1;   ///< rank 0: a socket that a launcher has bound already; -1: bind one
+  int listening_descriptor =
+      -1;  ///< rank 0: a socket that a launcher has bound already; -1: bind one
 };
 
-/// Opens the store of a job over TCP. Rank 0 serves it from a thread of its own, the others connect; they
-/// may start first, and retry every few milliseconds until the deadline (Timeout names the address).
+/// Opens the store of a job over TCP. Rank 0 serves it from a thread of its own, the others
+/// connect; they may start first, and retry every few milliseconds until the deadline. Returns when
+/// all ranks are there, or throws Timeout that names those that are missing. JoinRefused: the job
+/// has gone on to a later generation, or has another size.
 ///
-/// Port: the launcher's socket where there is one; else the first free one of master_port+1 ...
-/// master_port+32 (the launcher's own store may sit on master_port). A client asks each of these ports for
-/// the job's name, so two jobs on one machine never meet.
+/// Port: the launcher's socket where there is one (taken over, and closed with the store); else the
+/// first free one of master_port+1 ... master_port+32 (the launcher's own store may sit on
+/// master_port). A client asks each of these ports for the job's name, so two jobs on one machine
+/// never meet; master_port itself only where no torchrun or mpirun may own it.
 ///
-/// A connection proves that it knows the token (HMAC-SHA256 over a nonce of the server, so a recorded
-/// hello is worthless); one that does not is refused and logged. The client checks the server likewise.
+/// A connection proves that it knows the token (HMAC-SHA256 over nonces of both sides, so a
+/// recorded hello is worthless); one that does not is refused and logged. The client checks the
+/// server likewise.
+///
+/// Destroying the store of rank 0 waits up to 5 s until the others have destroyed theirs. A call on
+/// a store whose rank 0 is gone throws PeerLost{0}. Thread-safe.
 std::shared_ptr<Store> open_store(const Place& place, const RendezvousOptions& options);
 
 }  // namespace yoke::net

@@ -8,8 +8,8 @@
 
 namespace yoke::net {
 
-/// Keys and values that the ranks of one job share while they find each other. Small and slow by design:
-/// no payload of training goes through it.
+/// Keys and values that the ranks of one job share while they find each other. Small and slow by
+/// design: no payload of training goes through it.
 class Store {
  public:
   virtual ~Store() = default;

@@ -11,11 +11,12 @@
 
 namespace yoke {
 
-/// All ranks of one generation of a job, and what they need to reach each other. Cheap to copy. Thread-safe.
+/// All ranks of one generation of a job, and what they need to reach each other. Cheap to copy.
+/// Thread-safe.
 class World {
  public:
-  /// yoke's launcher, torchrun, mpirun, srun, or alone: see place_from(). Blocks until the rendezvous is open
-  /// (Timeout after options.timeout).
+  /// yoke's launcher, torchrun, mpirun, srun, or alone: see place_from(). Blocks until the
+  /// rendezvous is open (Timeout after options.timeout).
   static World from_environment(const net::RendezvousOptions& options = {});
   static World at(const Place& place, const net::RendezvousOptions& options = {});
   /// Ranks as threads of this process, for tests: element r belongs to thread r.
