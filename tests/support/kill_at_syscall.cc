@@ -1,6 +1,5 @@
 #include "tests/support/kill_at_syscall.h"
 
-#include <linux/ptrace.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -76,7 +75,7 @@ class Tracer {
       }
       if (WSTOPSIG(status) == kSyscallStop) {
         stopped_ = thread;
-        __ptrace_syscall_info info{};
+        struct __ptrace_syscall_info info {};
         if (::ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) < 0) fail("ptrace");
         if (info.op == PTRACE_SYSCALL_INFO_ENTRY) return static_cast<long>(info.entry.nr);
         continue;
