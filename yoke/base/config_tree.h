@@ -20,8 +20,8 @@ struct ConfigState;
 /// Bounds of a number, both inclusive.
 template <typename T>
 struct Range {
-  std::optional<T> least;
-  std::optional<T> most;
+  std::optional<T> least{};
+  std::optional<T> most{};
 };
 
 /// Binds the keys of a configuration ("optimizer.lr") to typed variables of the program, and fills
