@@ -13,8 +13,8 @@
 
 namespace yoke::net {
 
-/// Memory that several ranks of one host see. Zero at first; pages cost nothing until touched. Anonymous
-/// (memfd), so nothing is left when the processes are gone, however they went.
+/// Memory that several ranks of one host see. Zero at first; pages cost nothing until touched.
+/// Anonymous (memfd), so nothing is left when the processes are gone, however they went.
 class SharedRegion {
  public:
   virtual ~SharedRegion() = default;
@@ -31,15 +31,15 @@ class SharedMemory {
   virtual bool within_one_process() const = 0;
 };
 
-/// Between processes: memfd_create, published as "pid:descriptor:bytes" in the store and opened by the others
-/// through /proc/PID/fd. Throws IoError that names the peer and what forbids it.
+/// Between processes: memfd_create, published as "pid:descriptor:bytes" in the store and opened by
+/// the others through /proc/PID/fd. Throws IoError that names the peer and what forbids it.
 std::shared_ptr<SharedMemory> make_process_shared_memory(std::shared_ptr<Store> store);
 
 /// Between threads: one table, one mapping.
 std::shared_ptr<SharedMemory> make_thread_shared_memory();
 
-/// Equal for two processes that can share memory and see each other's process ids: boot, and the PID, UTS and
-/// network namespaces.
+/// Equal for two processes that can share memory and see each other's process ids: boot, and the
+/// PID, UTS and network namespaces.
 std::string host_identity();
 
 }  // namespace yoke::net
