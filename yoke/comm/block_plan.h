@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "yoke/base/dtype.h"
+#include "yoke/comm/reduce_op.h"
 
 namespace yoke::comm {
 
@@ -21,14 +23,14 @@ struct Block {
 
 /// The canonical sum of leaves 0 .. V-1, and which rank holds which part of it.
 ///
-/// Canonical order (design, section 2.5): leaves are added as a binary counter carries: two neighbouring
-/// blocks of equal, power-of-two size become one, left + right; what is left over at the end is added smallest
-/// first. Each rank adds its own leaves into maximal aligned blocks; evaluating the blocks of all ranks by the
-/// same rule gives the same bits for every placement.
+/// Canonical order (design, section 2.5): leaves are added as a binary counter carries: two
+/// neighbouring blocks of equal, power-of-two size become one, left + right; what is left over at
+/// the end is added smallest first. Each rank adds its own leaves into maximal aligned blocks;
+/// evaluating the blocks of all ranks by the same rule gives the same bits for every placement.
 class BlockPlan {
  public:
-  /// `ranges[r]` = {first, count}: the contiguous leaves of rank r; together they cover 0 .. V-1 in rank order.
-  /// Ranks may have none. Throws InternalError otherwise.
+  /// `ranges[r]` = {first, count}: the contiguous leaves of rank r; together they cover 0 .. V-1 in
+  /// rank order. Ranks may have none. Throws InternalError otherwise.
   explicit BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges);
 
   /// Leaves r*V/W (rounded down) to (r+1)*V/W - 1 for rank r: whole and as even as can be.
@@ -42,20 +44,46 @@ class BlockPlan {
   /// Positions in blocks() of those that `rank` holds: a contiguous run {first, count}.
   std::pair<int, int> blocks_of(int rank) const { return owned_[rank]; }
   /// The largest number of blocks that one rank holds.
-  int most_blocks() const;
+  int most_blocks() const { return most_blocks_; }
+  /// Equal for equal plans; for comparing plans between ranks.
+  std::uint64_t fingerprint() const { return fingerprint_; }
 
-  /// Evaluates the tree: out[i] = canonical sum over blocks of operands[b][i], for `count` elements of float32
-  /// or float64. `operands` are in the order of blocks(), none null; `out` may be one of them. Works through
-  /// chunks that fit the first-level cache and writes `out` once.
-  void evaluate(std::span<const std::byte* const> operands, std::byte* out, std::size_t count, DType dtype) const;
+  /// Pairs (left, right) of positions in blocks(), in the order in which they are combined: left =
+  /// left + right. The last result stays in block 0.
+  std::span<const std::pair<int, int>> additions() const { return additions_; }
+
+  /// Evaluates the tree: out[i] = canonical sum over blocks of operands[b][i], for `count` elements
+  /// of float32 or float64. `operands` are in the order of blocks(), none null, at least one; `out`
+  /// may be one of them, and may overlap none otherwise. Works through chunks that fit the
+  /// first-level cache and writes `out` once; 1, 2 and 4 blocks (in pairs) are single passes.
+  /// Thread-safe.
+  void evaluate(std::span<const std::byte* const> operands, std::byte* out, std::size_t count,
+                DType dtype) const;
+
+  /// The same for every dtype and operation that comm/kernels.h knows; kMean only sums.
+  void fold(std::span<const std::byte* const> operands, std::byte* out, std::size_t count,
+            DType dtype, ReduceOp op) const;
 
  private:
+  /// One combination of a chunk. Values >= 0 are operands, below that ~scratch; `to` is a scratch,
+  /// or kOut.
+  struct Step {
+    int left, right, to;
+  };
+  static constexpr int kOut = -1;
+
+  void compile();
+
   std::int64_t leaves_ = 0;
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
   std::vector<Block> blocks_;
   std::vector<std::pair<int, int>> owned_;
-  /// Pairs (left, right) of slots to add, in order; the result stays in left. Slot b is block b.
   std::vector<std::pair<int, int>> additions_;
+  std::vector<Step> steps_;
+  int scratches_ = 0;
+  int most_blocks_ = 0;
+  std::uint64_t fingerprint_ = 0;
+  bool two_pairs_ = false;  ///< (0 + 1) + (2 + 3)
 };
 
 }  // namespace yoke::comm
