@@ -1,0 +1,115 @@
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "yoke/base/clock.h"
+#include "yoke/base/exit_code.h"
+#include "yoke/net/process.h"
+#include "yoke/net/process_output.h"
+
+namespace yoke::net {
+
+struct SupervisorOptions {
+  /// From the first failure until it is decided which rank caused it: a rank that lost a peer may
+  /// be seen to end before the peer itself.
+  Clock::duration settle = std::chrono::milliseconds(300);
+  /// From SIGTERM for the ranks that outlive a failure until SIGKILL.
+  Clock::duration failure_grace = std::chrono::seconds(5);
+  /// From the first SIGINT or SIGTERM that was passed on until SIGKILL: time to finish a step and
+  /// save.
+  Clock::duration stop_grace = std::chrono::seconds(60);
+};
+
+/// The rank that caused the end of the others.
+struct ProcessFailure {
+  int rank = 0;
+  pid_t pid = 0;
+  int exit_code = 0;     ///< 128 + signal when a signal killed it
+  int signal = 0;        ///< 0: it ended by itself
+  bool stopped = false;  ///< it was found stopped (SIGSTOP) while the others waited for it
+  bool memory_was_short =
+      false;  ///< SIGKILL, and the kernel had just killed something for want of memory
+  std::vector<std::string> last_lines;  ///< at most 20, of both streams
+};
+
+struct ProcessEnd {
+  int rank = 0;
+  pid_t pid = 0;
+  int exit_code = 0;
+  int signal = 0;
+  bool asked_for = false;  ///< we told it to end, and it ended of that
+};
+
+struct SupervisorOutcome {
+  /// The failed rank's; 128 + signal when a signal to us ended them; kExitSaved if a rank ended
+  /// with that; 0.
+  int exit_code = 0;
+  int stop_signal = 0;  ///< SIGINT or SIGTERM, if one came
+  std::optional<ProcessFailure> failure;
+  std::vector<ProcessEnd> ends;  ///< in the order in which they were seen
+};
+
+/// Starts the ranks of one host and watches over them, in one thread and one poll loop.
+///
+/// A rank that ends with 0 or kExitSaved is content. Any other end is a failure: after `settle`,
+/// the first rank that ended by a signal or with another code than kExitPeerLost is named the
+/// cause, else the first with kExitPeerLost (or a rank that is found stopped: those that waited for
+/// it are its victims). The others get SIGTERM, and SIGKILL after `failure_grace`.
+///
+/// SIGINT and SIGTERM to this process are passed on to all process groups, SIGUSR1 to the ranks
+/// themselves; after `stop_grace`, or at a second SIGINT or SIGTERM, the groups are killed. These
+/// signals, and SIGCHLD, are blocked from construction to destruction: no handler is installed.
+///
+/// What a rank leaves in its process group is killed when the rank ends. The destructor kills and
+/// reaps what still runs. Not thread-safe; make it where there is one thread.
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisorOptions& options = {});
+  ~Supervisor();
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  /// Throws IoError: no log, no process.
+  void start(const ProcessSpec& spec);
+  /// Returns when all have ended, are reaped, and their output is written.
+  SupervisorOutcome run();
+
+ private:
+  struct Child;
+
+  void poll_once();
+  void read_signals();
+  void pass_on(int signal);
+  void kill_all();
+  void reap();
+  void ended(Child& child, ProcessEnd end);
+  bool anyone_left() const;
+  void check_deadlines();
+  void decide();
+  const ProcessEnd* cause() const;
+  SupervisorOutcome outcome() const;
+  std::vector<int> descriptors() const;
+
+  SupervisorOptions options_;
+  sigset_t mask_before_{};
+  int signals_ = -1;  ///< signalfd
+  long memory_kills_before_ = 0;
+  ConsoleQueue out_;
+  ConsoleQueue err_;
+  std::vector<std::unique_ptr<Child>> children_;
+  std::vector<ProcessEnd> ends_;
+  std::optional<ProcessFailure> failure_;
+  std::optional<Deadline> decide_at_;
+  std::optional<Deadline> kill_at_;
+  int stop_signal_ = 0;
+  int killed_by_signal_ = 0;  ///< the second one
+};
+
+}  // namespace yoke::net
