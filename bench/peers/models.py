@@ -40,7 +40,7 @@ class Gpt(nn.Module):
         self.position = nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(depth))
         self.norm = nn.LayerNorm(width)
-        self.head = nn.Linear(width, vocabulary)
+        self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, tokens):
         x = self.token(tokens) + self.position.weight
@@ -51,8 +51,8 @@ class Gpt(nn.Module):
 
 def cnn(channels, classes=10):
     return nn.Sequential(
-        nn.Conv2d(1, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(channels, 2 * channels, 3, padding=1), nn.BatchNorm2d(2 * channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(1, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(channels, 2 * channels, 3, padding=1, bias=False), nn.BatchNorm2d(2 * channels), nn.ReLU(), nn.MaxPool2d(2),
         nn.Flatten(), nn.Linear(2 * channels * 7 * 7, classes),
     )
 
