@@ -7,11 +7,11 @@
 namespace yoke::optim {
 namespace {
 
-/// Largest difference, relative to the larger of the two sizes that rounding follows: the value
-/// itself, and what was added to it.
+/// Largest difference, relative to the larger of the result and `size`: the terms that were added
+/// up to it, whose rounding stays when they cancel.
 double difference(const torch::Tensor& ours, const torch::Tensor& theirs,
-                  const torch::Tensor& before) {
-  auto scale = torch::maximum(theirs.abs(), before.abs()).clamp_min(1e-30);
+                  const torch::Tensor& size) {
+  auto scale = torch::maximum(theirs.abs(), size.abs()).clamp_min(1e-30);
   return ((ours - theirs).abs() / scale).max().item<double>();
 }
 
@@ -103,11 +103,13 @@ void compare(torch::ScalarType dtype, double bound) {
       theirs.mutable_grad() = gradient.clone();
       reference->step();
       auto where = options.name + ", update " + std::to_string(update);
-      EXPECT_LT(difference(ours, theirs.detach(), before), bound) << where;
+      auto size = torch::maximum(before.abs(), options.lr * gradient.abs());
+      if (options.momentum > 0) size = torch::maximum(size, options.lr * slots[0].abs());
+      EXPECT_LT(difference(ours, theirs.detach(), size), bound) << where;
       for (std::size_t i = 0; i < names.size(); ++i) {
-        auto size = torch::maximum(slots_before[i].abs(),
-                                   names[i] == "exp_avg_sq" ? gradient.square() : gradient.abs());
-        EXPECT_LT(difference(slots[i], torch_slot(*reference, theirs, names[i]), size), bound)
+        auto terms = torch::maximum(slots_before[i].abs(),
+                                    names[i] == "exp_avg_sq" ? gradient.square() : gradient.abs());
+        EXPECT_LT(difference(slots[i], torch_slot(*reference, theirs, names[i]), terms), bound)
             << where << ", " << names[i];
       }
     }
