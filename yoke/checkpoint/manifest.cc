@@ -8,7 +8,10 @@ namespace yoke::checkpoint {
 namespace {
 constexpr const char* kSeal = "manifest_sha256";
 
-std::string hash_of(const nlohmann::json& manifest) { return sha256_hex(std::as_bytes(std::span(manifest.dump()))); }
+std::string hash_of(const nlohmann::json& manifest) {
+  const std::string text = manifest.dump();
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
 }  // namespace
 
 std::string seal(nlohmann::json manifest) {
@@ -25,9 +28,11 @@ nlohmann::json unseal(const std::string& text, const std::string& where) {
   }
   const std::string hash = manifest[kSeal];
   manifest.erase(kSeal);
-  if (hash_of(manifest) != hash) throw CheckpointError(cat(where, " does not have its own checksum: it was damaged or edited."));
+  if (hash_of(manifest) != hash)
+    throw CheckpointError(cat(where, " does not have its own checksum: it was damaged or edited."));
   if (manifest.value("schema", 0) != kManifestSchema) {
-    throw CheckpointError(cat(where, " has schema ", manifest.value("schema", 0), "; this yoke reads ", kManifestSchema, "."));
+    throw CheckpointError(cat(where, " has schema ", manifest.value("schema", 0),
+                              "; this yoke reads ", kManifestSchema, "."));
   }
   return manifest;
 }

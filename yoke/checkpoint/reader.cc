@@ -22,7 +22,9 @@ std::vector<std::int64_t> steps_present(const RunFolder& folder) {
     std::int64_t step = -1;
     if (!name.starts_with("step-")) continue;
     const char* end = name.data() + name.size();
-    if (auto [stop, error] = std::from_chars(name.data() + 5, end, step); error != std::errc{} || stop != end) continue;
+    if (auto [stop, error] = std::from_chars(name.data() + 5, end, step);
+        error != std::errc{} || stop != end)
+      continue;
     steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end());
@@ -32,7 +34,8 @@ std::vector<std::int64_t> steps_present(const RunFolder& folder) {
 namespace {
 
 /// The files of a checkpoint, each checked against the manifest.
-std::map<std::string, std::string> read_files(const fs::path& root, const nlohmann::json& manifest) {
+std::map<std::string, std::string> read_files(const fs::path& root,
+                                              const nlohmann::json& manifest) {
   std::map<std::string, std::string> files;
   for (const auto& file : manifest.at("files")) {
     const std::string name = file.at("name");
@@ -44,17 +47,20 @@ std::map<std::string, std::string> read_files(const fs::path& root, const nlohma
       throw CheckpointError(cat("a file of the checkpoint is missing: ", error.what()));
     }
     if (content.size() != file.at("bytes").get<std::size_t>()) {
-      throw CheckpointError(cat(path.string(), " has ", content.size(), " bytes; its manifest says ", file.at("bytes"), "."));
+      throw CheckpointError(cat(path.string(), " has ", content.size(),
+                                " bytes; its manifest says ", file.at("bytes"), "."));
     }
     if (crc32c(std::as_bytes(std::span(content))) != file.at("crc32c").get<std::uint32_t>()) {
-      throw CheckpointError(cat(path.string(), " does not have the checksum that its manifest names: it is damaged."));
+      throw CheckpointError(cat(
+          path.string(), " does not have the checksum that its manifest names: it is damaged."));
     }
     files[name] = std::move(content);
   }
   return files;
 }
 
-std::vector<std::byte> assemble(const nlohmann::json& tensor, const std::map<std::string, std::string>& files,
+std::vector<std::byte> assemble(const nlohmann::json& tensor,
+                                const std::map<std::string, std::string>& files,
                                 const std::string& where) {
   const std::string name = tensor.at("name");
   const std::size_t width = size_of(dtype_from(tensor.at("dtype").get<std::string>()));
@@ -74,7 +80,9 @@ std::vector<std::byte> assemble(const nlohmann::json& tensor, const std::map<std
     std::memcpy(bytes.data() + first * width, file->second.data() + offset, count * width);
     filled += count;
   }
-  if (filled != elements) throw CheckpointError(cat(where, ": ", name, " has ", filled, " of its ", elements, " elements."));
+  if (filled != elements)
+    throw CheckpointError(
+        cat(where, ": ", name, " has ", filled, " of its ", elements, " elements."));
   return bytes;
 }
 
@@ -87,12 +95,14 @@ Reader::Reader(const RunFolder& folder, std::int64_t step) {
   try {
     text = read_file(where_);
   } catch (const IoError& error) {
-    throw CheckpointError(cat("there is no complete checkpoint of step ", step, ": ", error.what()));
+    throw CheckpointError(
+        cat("there is no complete checkpoint of step ", step, ": ", error.what()));
   }
   try {
     const nlohmann::json manifest = unseal(text, where_);
     if (manifest.at("step").get<std::int64_t>() != step) {
-      throw CheckpointError(cat(where_, " is of step ", manifest.at("step"), ", not of step ", step, "."));
+      throw CheckpointError(
+          cat(where_, " is of step ", manifest.at("step"), ", not of step ", step, "."));
     }
     run_ = manifest.at("run");
     const auto files = read_files(root, manifest);
@@ -105,10 +115,12 @@ Reader::Reader(const RunFolder& folder, std::int64_t step) {
       const std::string name = tensor.at("name");
       const auto slash = name.find('/');
       const auto part = parts.find(name.substr(0, slash));
-      if (part == parts.end()) throw CheckpointError(cat(where_, ": no part of a state is called as in ", name, "."));
+      if (part == parts.end())
+        throw CheckpointError(cat(where_, ": no part of a state is called as in ", name, "."));
       auto& bytes = memory_[name] = assemble(tensor, files, where_);
-      (*part->second)[name.substr(slash + 1)] = {dtype_from(tensor.at("dtype").get<std::string>()),
-                                                 tensor.at("shape").get<std::vector<std::int64_t>>(), bytes};
+      (*part->second)[name.substr(slash + 1)] = {
+          dtype_from(tensor.at("dtype").get<std::string>()),
+          tensor.at("shape").get<std::vector<std::int64_t>>(), bytes};
     }
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(cat(where_, " lacks a field: ", error.what()));
@@ -118,10 +130,12 @@ Reader::Reader(const RunFolder& folder, std::int64_t step) {
 void Reader::read(const std::string& name, std::span<std::byte> out) const {
   const auto found = memory_.find(name);
   if (found == memory_.end()) {
-    throw CheckpointError(cat(where_, " has no ", name, ": it belongs to another model or optimizer."));
+    throw CheckpointError(
+        cat(where_, " has no ", name, ": it belongs to another model or optimizer."));
   }
   if (found->second.size() != out.size()) {
-    throw CheckpointError(cat(where_, ": ", name, " has ", found->second.size(), " bytes; this run needs ", out.size(), "."));
+    throw CheckpointError(cat(where_, ": ", name, " has ", found->second.size(),
+                              " bytes; this run needs ", out.size(), "."));
   }
   std::memcpy(out.data(), found->second.data(), out.size());
 }
@@ -136,7 +150,8 @@ std::int64_t newest_intact(const RunFolder& folder) {
     }
   }
   if (steps.empty()) return -1;
-  throw CheckpointError(cat("none of the ", steps.size(), " checkpoints in ", folder.checkpoints().string(),
+  throw CheckpointError(cat("none of the ", steps.size(), " checkpoints in ",
+                            folder.checkpoints().string(),
                             " is intact. Start anew with --fresh (the old folder is kept)."));
 }
 

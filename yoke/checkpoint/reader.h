@@ -17,10 +17,12 @@ namespace yoke::checkpoint {
 /// Steps whose folders exist, ascending; complete or not is for Reader to find out.
 std::vector<std::int64_t> steps_present(const RunFolder& folder);
 
-/// One checkpoint, verified. Trusts only a manifest whose hash checks, and only files with the checksums that it names.
+/// One checkpoint, verified. Trusts only a manifest whose hash checks, and only files with the
+/// checksums that it names.
 class Reader {
  public:
-  /// Reads and verifies everything. Throws CheckpointError that names the file and what is wrong with it.
+  /// Reads and verifies everything. Throws CheckpointError that names the file and what is wrong
+  /// with it.
   Reader(const RunFolder& folder, std::int64_t step);
 
   std::int64_t step() const { return snapshot_.step; }
@@ -28,7 +30,8 @@ class Reader {
   const nlohmann::json& run() const { return run_; }
   /// Views of this object's memory.
   const Snapshot& snapshot() const { return snapshot_; }
-  /// Copies a tensor, named with its prefix. Throws CheckpointError if it is missing or has another size.
+  /// Copies a tensor, named with its prefix. Throws CheckpointError if it is missing or has another
+  /// size.
   void read(const std::string& name, std::span<std::byte> out) const;
 
  private:
@@ -38,8 +41,9 @@ class Reader {
   Snapshot snapshot_;
 };
 
-/// The newest checkpoint that verifies; a damaged one is named in the log, and the one before is tried. None at all: -1.
-/// Checkpoints there, but all damaged: CheckpointError, since a run never starts from scratch silently.
+/// The newest checkpoint that verifies; a damaged one is named in the log, and the one before is
+/// tried. None at all: -1. Checkpoints there, but all damaged: CheckpointError, since a run never
+/// starts from scratch silently.
 std::int64_t newest_intact(const RunFolder& folder);
 
 }  // namespace yoke::checkpoint

@@ -15,8 +15,9 @@ tensor::NamedTensors Snapshot::all() const {
 }
 
 StateHashes hashes_of(const Snapshot& snapshot) {
-  return {snapshot.step, tensor::sha256_of(snapshot.parameters), tensor::sha256_of(snapshot.buffers),
-          tensor::sha256_of(snapshot.optimizer), tensor::sha256_of(snapshot.all())};
+  return {snapshot.step, tensor::sha256_of(snapshot.parameters),
+          tensor::sha256_of(snapshot.buffers), tensor::sha256_of(snapshot.optimizer),
+          tensor::sha256_of(snapshot.all())};
 }
 
 }  // namespace yoke::checkpoint

@@ -7,7 +7,8 @@
 
 namespace yoke::checkpoint {
 
-/// All of S_k, as logical tensors: views of the live state, so nothing may change it while a snapshot is in use.
+/// All of S_k, as logical tensors: views of the live state, so nothing may change it while a
+/// snapshot is in use.
 struct Snapshot {
   std::int64_t step = 0;
   tensor::NamedTensors parameters;

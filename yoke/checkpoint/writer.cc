@@ -24,10 +24,12 @@ nlohmann::json write_shard(const fs::path& path, const tensor::NamedTensors& ten
   std::uint32_t checksum = 0;
   for (const auto& [name, tensor] : tensors) {
     const std::size_t count = tensor.bytes.size() / size_of(tensor.dtype);
-    result["tensors"].push_back({{"name", name},
-                                 {"dtype", name_of(tensor.dtype)},
-                                 {"shape", tensor.shape},
-                                 {"pieces", {{{"file", kShard}, {"offset", file.size()}, {"first", 0}, {"count", count}}}}});
+    result["tensors"].push_back(
+        {{"name", name},
+         {"dtype", name_of(tensor.dtype)},
+         {"shape", tensor.shape},
+         {"pieces",
+          {{{"file", kShard}, {"offset", file.size()}, {"first", 0}, {"count", count}}}}});
     file.write(tensor.bytes);
     checksum = crc32c(tensor.bytes, checksum);
   }
@@ -45,7 +47,8 @@ void write_durably(const fs::path& path, const std::string& text) {
 void remove_old(const RunFolder& folder, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_present(folder);
   std::erase_if(steps, [&](std::int64_t step) { return step > newest; });
-  for (std::size_t i = 0; i + static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)) < steps.size(); ++i) {
+  for (std::size_t i = 0;
+       i + static_cast<std::size_t>(std::max<std::int64_t>(keep, 1)) < steps.size(); ++i) {
     // A folder under removal must not look like a checkpoint.
     const fs::path dying = folder.checkpoint(steps[i]).string() + ".tmp";
     rename_durably(folder.checkpoint(steps[i]), dying);
@@ -55,8 +58,8 @@ void remove_old(const RunFolder& folder, std::int64_t newest, std::int64_t keep)
 
 }  // namespace
 
-void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::json& extra, const WriteOptions& options,
-           FaultPlan& faults) {
+void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::json& extra,
+           const WriteOptions& options, FaultPlan& faults) {
   const std::int64_t step = snapshot.step;
   const fs::path target = folder.checkpoint(step);
   const fs::path temporary = cat(target.string(), ".g", options.generation, ".tmp");
@@ -78,7 +81,8 @@ void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::js
     sync_folder(temporary);
     faults.reach("checkpoint.4", step);
     if (fs::exists(target)) {
-      // The same step, done again: the same bits, but perhaps a torn or damaged folder. Ours is complete.
+      // The same step, done again: the same bits, but perhaps a torn or damaged folder. Ours is
+      // complete.
       const fs::path replaced = target.string() + ".replaced.tmp";
       fs::remove_all(replaced);
       rename_durably(target, replaced);

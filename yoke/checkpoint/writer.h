@@ -15,16 +15,18 @@ struct WriteOptions {
   std::int64_t keep_last = 2;  ///< at least 1; older ones are removed once this one is complete
 };
 
-/// Writes `checkpoints/step-N/` so that a reader finds it whole or not at all, also after SIGKILL at any system call or a
-/// power cut: the files go to a temporary folder, each with fsync; then the manifest, with the checksums of all and its own;
-/// then the folder is renamed, then LATEST is replaced, and only then are old ones removed. `extra` is kept in the manifest
-/// under "run". Throws IoError (the folder as it was) and nothing else. Fault points checkpoint.1 to checkpoint.7 lie before
-/// each of these steps and after the last.
+/// Writes `checkpoints/step-N/` so that a reader finds it whole or not at all, also after SIGKILL
+/// at any system call or a power cut: the files go to a temporary folder, each with fsync; then the
+/// manifest, with the checksums of all and its own; then the folder is renamed, then LATEST is
+/// replaced, and only then are old ones removed. `extra` is kept in the manifest under "run".
+/// Throws IoError (the folder as it was) and nothing else. Fault points checkpoint.1 to
+/// checkpoint.7 lie before each of these steps and after the last.
 ///
-/// The manifest names each logical tensor with its dtype, shape and pieces {file, offset, first, count}, count elements from
-/// element `first` on: a reader that cuts the model otherwise needs nothing else.
-void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::json& extra, const WriteOptions& options,
-           FaultPlan& faults);
+/// The manifest names each logical tensor with its dtype, shape and pieces {file, offset, first,
+/// count}, count elements from element `first` on: a reader that cuts the model otherwise needs
+/// nothing else.
+void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::json& extra,
+           const WriteOptions& options, FaultPlan& faults);
 
 /// Removes what an interrupted write has left behind.
 void remove_leftovers(const RunFolder& folder);

@@ -19,7 +19,8 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 
 [[noreturn]] void disagree(const std::string& name, const std::string& who) {
   throw DataError(cat("the integer buffer ", name, " became different on ", who,
-                      ". yoke keeps an integer buffer only if every micro-batch leaves the same value in it; make it a "
+                      ". yoke keeps an integer buffer only if every micro-batch leaves the same "
+                      "value in it; make it a "
                       "float buffer (averaged), or take it out of the module."));
 }
 
@@ -34,8 +35,10 @@ BufferSync::BufferSync(const ModelTensors& tensors, std::size_t first_entry)
 void BufferSync::adopt() {
   averaged_base_.clear();
   agreed_base_.clear();
-  for (const auto& buffer : averaged_) averaged_base_.push_back(buffer.tensor.detach().clone());
-  for (const auto& buffer : agreed_) agreed_base_.push_back(buffer.tensor.detach().clone());
+  for (const auto& buffer : averaged_)
+    averaged_base_.push_back(buffer.tensor.detach().clone(at::MemoryFormat::Contiguous));
+  for (const auto& buffer : agreed_)
+    agreed_base_.push_back(buffer.tensor.detach().clone(at::MemoryFormat::Contiguous));
 }
 
 void BufferSync::reset() {
@@ -44,7 +47,8 @@ void BufferSync::reset() {
   for (std::size_t i = 0; i < agreed_.size(); ++i) agreed_[i].tensor.copy_(agreed_base_[i]);
 }
 
-void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& folder, Summary& summary) {
+void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& folder,
+                      Summary& summary) {
   torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     const at::Tensor& now = averaged_[i].tensor;
@@ -65,19 +69,20 @@ void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& f
   summary.set_integers_valid();
 }
 
-void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& layout, const Summary& summary) {
+void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& layout,
+                         const Summary& summary) {
   torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     if (!summary.present(first_entry_ + i)) continue;
     const auto& entry = layout[first_entry_ + i];
     averaged_base_[i] =
-        tensor::view_of(const_cast<std::byte*>(reduced) + entry.offset, entry.dtype, entry.shape).clone();
+        tensor::view_of(const_cast<std::byte*>(reduced) + entry.offset, entry.dtype, entry.shape)
+            .clone();
   }
   const auto everyone = summary.all_integers();
   std::size_t at = 0;
   for (std::size_t i = 0; i < agreed_.size() && !everyone.empty(); ++i) {
     at::Tensor& base = agreed_base_[i];
-    base = base.contiguous();
     const std::size_t bytes = base.nbytes();
     const std::byte* agreed = everyone.front().bytes.data() + at;
     for (const auto& theirs : everyone) {
@@ -88,6 +93,29 @@ void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& la
     std::memcpy(tensor::mutable_bytes_of(base).data(), agreed, bytes);
     at += bytes;
   }
+  reset();
+}
+
+tensor::NamedTensors BufferSync::named() const {
+  tensor::NamedTensors all;
+  auto take = [&](const std::vector<NamedTensor>& buffers, const std::vector<at::Tensor>& values) {
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      const at::Tensor& value = values[i];
+      all[buffers[i].name] = {tensor::dtype_of(value, buffers[i].name), value.sizes().vec(),
+                              tensor::bytes_of(value)};
+    }
+  };
+  take(averaged_, averaged_base_);
+  take(agreed_, agreed_base_);
+  return all;
+}
+
+void BufferSync::restore(
+    const std::function<void(const std::string&, std::span<std::byte>)>& load) {
+  for (std::size_t i = 0; i < averaged_.size(); ++i)
+    load(averaged_[i].name, tensor::mutable_bytes_of(averaged_base_[i]));
+  for (std::size_t i = 0; i < agreed_.size(); ++i)
+    load(agreed_[i].name, tensor::mutable_bytes_of(agreed_base_[i]));
   reset();
 }
 

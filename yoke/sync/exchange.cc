@@ -5,10 +5,12 @@
 
 namespace yoke::sync {
 
-std::unique_ptr<Exchange> Exchange::make(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
+std::unique_ptr<Exchange> Exchange::make(comm::Communicator& communicator,
+                                         const tensor::ArenaLayout& layout,
                                          const ExchangeOptions& options) {
   if (communicator.transport() == comm::TransportKind::kSharedMemory &&
-      (options.topology == comm::Topology::kAuto || options.topology == comm::Topology::kFullMesh)) {
+      (options.topology == comm::Topology::kAuto ||
+       options.topology == comm::Topology::kFullMesh)) {
     return std::make_unique<SharedExchange>(communicator, layout, options);
   }
   return std::make_unique<NetworkExchange>(communicator, layout, options);

@@ -13,18 +13,23 @@
 namespace yoke::sync {
 
 struct ExchangeOptions {
-  std::size_t bucket_bytes = 4 << 20;  ///< network: what is sent at once, rounded up to whole units of the layout
+  std::size_t bucket_bytes =
+      4 << 20;  ///< network: what is sent at once, rounded up to whole units of the layout
   comm::Topology topology = comm::Topology::kAuto;
-  std::size_t parameters = 0;          ///< the first tensors of the layout; what follows are buffers, and is sent last
-  int most_blocks = 1;                 ///< the most that this or any other rank holds in any step
+  std::size_t parameters =
+      0;  ///< the first tensors of the layout; what follows are buffers, and is sent last
+  int most_blocks = 1;  ///< the most that this or any other rank holds in any step
 };
 
-/// How the gradients of the ranks become one. Two kinds: over shared memory each rank reduces its slice straight out of
-/// the others' arenas, after backward; over a network buckets travel while backward goes on.
+/// How the gradients of the ranks become one. Two kinds: over shared memory each rank reduces its
+/// slice straight out of the others' arenas, after backward; over a network buckets travel while
+/// backward goes on.
 ///
-/// A step: begin(plan) -> the folder writes block(b), with ready(entry) after each tensor's last one -> backward_done()
-/// -> [all ranks have called backward_done(): the summary's all-gather] -> reduce(divisor) -> a barrier -> reduced() may
-/// be read until the next all-gather. Not thread-safe. Collective errors as in comm/communicator.h.
+/// A step: begin(plan) -> the folder writes block(b), with ready(entry) after each tensor's last
+/// one -> backward_done()
+/// -> [all ranks have called backward_done(): the summary's all-gather] -> reduce(divisor) -> a
+/// barrier -> reduced() may be read until the next all-gather. Not thread-safe. Collective errors
+/// as in comm/communicator.h.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -36,18 +41,22 @@ class Exchange {
   virtual void ready(std::size_t entry) = 0;
   /// All blocks of all tensors are written.
   virtual void backward_done() = 0;
-  /// Adds the blocks of all ranks in the canonical order and divides once. Afterwards owned() of reduced() holds the mean.
+  /// Adds the blocks of all ranks in the canonical order and divides once. Afterwards owned() of
+  /// reduced() holds the mean.
   virtual void reduce(double divisor) = 0;
   /// What this rank reduces, and updates where the state is shared.
   virtual tensor::ByteRange owned() const = 0;
-  /// True: one memory for all ranks, whole after a barrier. False: each rank has its own, whole at once.
+  /// True: one memory for all ranks, whole after a barrier. False: each rank has its own, whole at
+  /// once.
   virtual bool shared() const = 0;
   virtual std::byte* reduced() = 0;
-  /// One double a block of 1,024 elements, where owners leave their sums of squares; as shared as reduced() is.
+  /// One double a block of 1,024 elements, where owners leave their sums of squares; as shared as
+  /// reduced() is.
   virtual std::span<double> squares() = 0;
 
   /// By the communicator's transport. Collective.
-  static std::unique_ptr<Exchange> make(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
+  static std::unique_ptr<Exchange> make(comm::Communicator& communicator,
+                                        const tensor::ArenaLayout& layout,
                                         const ExchangeOptions& options);
 };
 

@@ -44,12 +44,13 @@ FlatState::FlatState(GradientSync& gradients, comm::Communicator& communicator,
   const bool makes_it = !on_one_host || communicator_.rank() == 0;
   if (on_one_host) shared_ = communicator_.share(bytes);
   if (!on_one_host) private_ = map_private(bytes);
-  arena_ = std::make_unique<tensor::StateArena>(on_one_host ? shared_->of(0).first(bytes) : private_, layout, slots,
-                                                writers, makes_it);
+  arena_ = std::make_unique<tensor::StateArena>(
+      on_one_host ? shared_->of(0).first(bytes) : private_, layout, slots, writers, makes_it);
   if (makes_it) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const at::Tensor values = parameters_[i].tensor.detach().contiguous();
-      std::memcpy(arena_->parameters() + layout[i].offset, tensor::bytes_of(values).data(), layout[i].bytes());
+      std::memcpy(arena_->parameters() + layout[i].offset, tensor::bytes_of(values).data(),
+                  layout[i].bytes());
     }
   }
   if (on_one_host) {
@@ -60,7 +61,8 @@ FlatState::FlatState(GradientSync& gradients, comm::Communicator& communicator,
   }
   torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    parameters_[i].tensor.set_data(tensor::view_of(arena_->parameters() + layout[i].offset, layout[i].dtype, layout[i].shape));
+    parameters_[i].tensor.set_data(
+        tensor::view_of(arena_->parameters() + layout[i].offset, layout[i].dtype, layout[i].shape));
   }
 }
 
@@ -85,27 +87,31 @@ void FlatState::update(std::int64_t step, double lr, double scale, FaultPlan& fa
 
 void FlatState::update_chunk(tensor::ByteRange chunk, double lr, double scale) {
   const auto& layout = arena_->layout();
-  layout.for_each_piece(chunk, tensor::StateArena::kChunkBytes, [&](const tensor::ArenaLayout::Piece& piece) {
-    if (piece.entry >= updates_.size() || !gradients_.present(piece.entry)) return;
-    const auto& entry = layout[piece.entry];
-    std::byte* values = arena_->parameters() + entry.offset;
-    const std::byte* mean = gradients_.exchange().reduced() + entry.offset;
-    auto apply = [&]<typename T>(T) {
-      std::vector<T*> slots;
-      for (std::size_t s = 0; s < arena_->slots().size(); ++s) {
-        slots.push_back(reinterpret_cast<T*>(arena_->slot(s) + entry.offset) + piece.first);
-      }
-      const std::span<const T> gradient(reinterpret_cast<const T*>(mean) + piece.first, piece.count);
-      optimizer_->step(elements<T>(values, piece.first, piece.count), gradient, slots, lr, updates_[piece.entry], scale);
-    };
-    entry.dtype == DType::kFloat64 ? apply(double{}) : apply(float{});
-  });
+  layout.for_each_piece(
+      chunk, tensor::StateArena::kChunkBytes, [&](const tensor::ArenaLayout::Piece& piece) {
+        if (piece.entry >= updates_.size() || !gradients_.present(piece.entry)) return;
+        const auto& entry = layout[piece.entry];
+        std::byte* values = arena_->parameters() + entry.offset;
+        const std::byte* mean = gradients_.exchange().reduced() + entry.offset;
+        auto apply = [&]<typename T>(T) {
+          std::vector<T*> slots;
+          for (std::size_t s = 0; s < arena_->slots().size(); ++s) {
+            slots.push_back(reinterpret_cast<T*>(arena_->slot(s) + entry.offset) + piece.first);
+          }
+          const std::span<const T> gradient(reinterpret_cast<const T*>(mean) + piece.first,
+                                            piece.count);
+          optimizer_->step(elements<T>(values, piece.first, piece.count), gradient, slots, lr,
+                           updates_[piece.entry], scale);
+        };
+        entry.dtype == DType::kFloat64 ? apply(double{}) : apply(float{});
+      });
 }
 
 tensor::NamedTensors FlatState::parameters() const {
   tensor::NamedTensors all;
   for (const auto& entry : arena_->layout().entries()) {
-    all[entry.name] = {entry.dtype, entry.shape, {arena_->parameters() + entry.offset, entry.bytes()}};
+    all[entry.name] = {
+        entry.dtype, entry.shape, {arena_->parameters() + entry.offset, entry.bytes()}};
   }
   return all;
 }
@@ -115,20 +121,23 @@ tensor::NamedTensors FlatState::optimizer() const {
   for (std::size_t i = 0; i < updates_.size(); ++i) {
     const auto& entry = arena_->layout()[i];
     for (std::size_t s = 0; s < arena_->slots().size(); ++s) {
-      all[entry.name + "/" + arena_->slots()[s]] = {entry.dtype, entry.shape, {arena_->slot(s) + entry.offset, entry.bytes()}};
+      all[entry.name + "/" + arena_->slots()[s]] = {
+          entry.dtype, entry.shape, {arena_->slot(s) + entry.offset, entry.bytes()}};
     }
     all[entry.name + "/step"] = {DType::kInt64, {}, std::as_bytes(std::span(&updates_[i], 1))};
   }
   return all;
 }
 
-void FlatState::restore(std::int64_t step, const std::function<void(const std::string&, std::span<std::byte>)>& load) {
+void FlatState::restore(std::int64_t step,
+                        const std::function<void(const std::string&, std::span<std::byte>)>& load) {
   const bool writes = !shared_ || communicator_.rank() == 0;
   auto writable = [](std::span<const std::byte> bytes) {
     return std::span<std::byte>(const_cast<std::byte*>(bytes.data()), bytes.size());
   };
   if (writes) {
-    for (const auto& [name, tensor] : parameters()) load("parameters/" + name, writable(tensor.bytes));
+    for (const auto& [name, tensor] : parameters())
+      load("parameters/" + name, writable(tensor.bytes));
   }
   for (const auto& [name, tensor] : optimizer()) {
     const bool is_count = tensor.dtype == DType::kInt64;

@@ -17,7 +17,8 @@ YOKE_VECTOR_CLONES void add(const float* left, const float* right, float* out, s
   for (std::size_t i = 0; i < count; ++i) out[i] = left[i] + right[i];
 }
 
-YOKE_VECTOR_CLONES void add(const double* left, const double* right, double* out, std::size_t count) {
+YOKE_VECTOR_CLONES void add(const double* left, const double* right, double* out,
+                            std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out[i] = left[i] + right[i];
 }
 
@@ -40,13 +41,15 @@ void fold_as(std::span<const std::byte* const> operands, std::byte* out, std::si
   for (std::size_t first = 0; first < count; first += kTurn) {
     const std::size_t turn = std::min(kTurn, count - first);
     add(at(1) + first, at(0) + first, result + first, turn);
-    for (std::size_t n = 2; n < operands.size(); ++n) add(at(n) + first, result + first, result + first, turn);
+    for (std::size_t n = 2; n < operands.size(); ++n)
+      add(at(n) + first, result + first, result + first, turn);
   }
 }
 
 }  // namespace
 
-void fold(std::span<const std::byte* const> operands, std::byte* out, std::size_t count, DType dtype) {
+void fold(std::span<const std::byte* const> operands, std::byte* out, std::size_t count,
+          DType dtype) {
   if (dtype == DType::kFloat64) return fold_as<double>(operands, out, count);
   YOKE_ENSURE(dtype == DType::kFloat32, name_of(dtype));
   fold_as<float>(operands, out, count);
@@ -61,7 +64,8 @@ void fill_absent(std::byte* out, std::size_t count, DType dtype) {
 }
 
 void divide(std::byte* values, std::size_t count, double divisor, DType dtype) {
-  if (dtype == DType::kFloat64) return divide_all(reinterpret_cast<double*>(values), count, divisor);
+  if (dtype == DType::kFloat64)
+    return divide_all(reinterpret_cast<double*>(values), count, divisor);
   YOKE_ENSURE(dtype == DType::kFloat32, name_of(dtype));
   divide_all(reinterpret_cast<float*>(values), count, static_cast<float>(divisor));
 }

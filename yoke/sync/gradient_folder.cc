@@ -11,7 +11,8 @@
 
 namespace yoke::sync {
 
-GradientFolder::GradientFolder(const tensor::ArenaLayout& layout, std::function<std::byte*(int)> block)
+GradientFolder::GradientFolder(const tensor::ArenaLayout& layout,
+                               std::function<std::byte*(int)> block)
     : layout_(layout), block_(std::move(block)), tensors_(layout.size()) {}
 
 void GradientFolder::begin_step(const LeafSchedule& schedule) {
@@ -32,10 +33,13 @@ void GradientFolder::add(std::size_t entry, at::Tensor gradient) {
   const auto& place = layout_[entry];
   YOKE_ENSURE(!tensor.finished, place.name, " got a gradient after its leaf was finished.");
   if (gradient.layout() != at::kStrided) {
-    throw ConfigError(cat(place.name, " has a sparse gradient. yoke adds dense gradients: build the embedding with sparse(false)."));
+    throw ConfigError(cat(place.name,
+                          " has a sparse gradient. yoke adds dense gradients: build the embedding "
+                          "with sparse(false)."));
   }
   YOKE_ENSURE_EQ(gradient.numel(), static_cast<std::int64_t>(place.elements), place.name);
-  if (gradient.scalar_type() != tensor::scalar_type(place.dtype)) gradient = gradient.to(tensor::scalar_type(place.dtype));
+  if (gradient.scalar_type() != tensor::scalar_type(place.dtype))
+    gradient = gradient.to(tensor::scalar_type(place.dtype));
   gradient = gradient.contiguous();
   if (!tensor.current.defined()) {
     tensor.current = std::move(gradient);
@@ -43,7 +47,8 @@ void GradientFolder::add(std::size_t entry, at::Tensor gradient) {
     return;
   }
   at::Tensor sum = tensor.current_is_own ? tensor.current : empty_like(entry);
-  const std::byte* operands[] = {tensor::bytes_of(gradient).data(), tensor::bytes_of(tensor.current).data()};
+  const std::byte* operands[] = {tensor::bytes_of(gradient).data(),
+                                 tensor::bytes_of(tensor.current).data()};
   fold(operands, tensor::mutable_bytes_of(sum).data(), place.elements, place.dtype);
   tensor.current = std::move(sum);
   tensor.current_is_own = true;
@@ -85,7 +90,8 @@ bool GradientFolder::finish(std::size_t entry) {
       waits = std::move(sum);
     }
   }
-  for (int level = 0; level < leaf.merges; ++level) tensor.waiting[static_cast<std::size_t>(level)].reset();
+  for (int level = 0; level < leaf.merges; ++level)
+    tensor.waiting[static_cast<std::size_t>(level)].reset();
   tensor.current.reset();
   return leaf_ == schedule_.first() + schedule_.count() - 1;
 }

@@ -11,12 +11,14 @@
 
 namespace yoke::sync {
 
-/// Adds the gradients of one rank's leaves, tensor by tensor, in the canonical order, as they come out of backward.
+/// Adds the gradients of one rank's leaves, tensor by tensor, in the canonical order, as they come
+/// out of backward.
 ///
-/// For each tensor a binary counter of waiting partial sums. An even leaf's gradient is kept as it is, read-only (it may
-/// alias another tensor, so nothing is ever added into it); an odd leaf's is added, in one pass, to all the sums that
-/// it completes; the pass that completes a block writes straight into the block's arena. A leaf without a gradient for a
-/// tensor is absent: the sum passes through unchanged, and a block without any is filled with -0.0.
+/// For each tensor a binary counter of waiting partial sums. An even leaf's gradient is kept as it
+/// is, read-only (it may alias another tensor, so nothing is ever added into it); an odd leaf's is
+/// added, in one pass, to all the sums that it completes; the pass that completes a block writes
+/// straight into the block's arena. A leaf without a gradient for a tensor is absent: the sum
+/// passes through unchanged, and a block without any is filled with -0.0.
 class GradientFolder {
  public:
   /// `block(b)`: the arena of this rank's block b, of layout.bytes().
@@ -24,11 +26,14 @@ class GradientFolder {
 
   void begin_step(const LeafSchedule& schedule);
   void begin_leaf(std::int64_t leaf);
-  /// A gradient of the current leaf; several for one tensor (micro-batches of the leaf) are added one after another.
+  /// A gradient of the current leaf; several for one tensor (micro-batches of the leaf) are added
+  /// one after another.
   void add(std::size_t entry, at::Tensor gradient);
-  /// The tensor has had its last gradient of the leaf: carries. Returns true if that was the last leaf of the step for it.
+  /// The tensor has had its last gradient of the leaf: carries. Returns true if that was the last
+  /// leaf of the step for it.
   bool finish(std::size_t entry);
-  /// Finishes all tensors of the leaf that are not yet; calls `finished` for those whose last leaf this was.
+  /// Finishes all tensors of the leaf that are not yet; calls `finished` for those whose last leaf
+  /// this was.
   void end_leaf(const std::function<void(std::size_t)>& finished);
 
   /// Whether any leaf of the step had a gradient for the tensor.

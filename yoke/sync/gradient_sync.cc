@@ -15,7 +15,9 @@ namespace yoke::sync {
 
 namespace {
 
-std::int64_t leaves_of(std::int64_t micro_batches, std::int64_t leaf) { return (micro_batches + leaf - 1) / leaf; }
+std::int64_t leaves_of(std::int64_t micro_batches, std::int64_t leaf) {
+  return (micro_batches + leaf - 1) / leaf;
+}
 
 void broadcast_buffers(const std::vector<NamedTensor>& buffers, comm::Communicator& communicator) {
   torch::NoGradGuard no_grad;
@@ -29,19 +31,24 @@ void broadcast_buffers(const std::vector<NamedTensor>& buffers, comm::Communicat
 }  // namespace
 
 int most_blocks(const GradientSyncOptions& options, int ranks) {
-  // Blocks are most numerous somewhere between a full step and the short one at the end of an epoch: look at all.
+  // Blocks are most numerous somewhere between a full step and the short one at the end of an
+  // epoch: look at all.
   int most = 1;
-  for (std::int64_t leaves = 1; leaves <= leaves_of(options.most_micro_batches, options.leaf); ++leaves) {
+  for (std::int64_t leaves = 1; leaves <= leaves_of(options.most_micro_batches, options.leaf);
+       ++leaves) {
     most = std::max(most, comm::BlockPlan::even(leaves, ranks).most_blocks());
   }
   return most;
 }
 
-/// Fires when a parameter's `.grad` is final for the micro-batch, in the thread that called backward().
+/// Fires when a parameter's `.grad` is final for the micro-batch, in the thread that called
+/// backward().
 class GradientSync::Hook : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(GradientSync& sync, std::size_t parameter) : sync_(sync), parameter_(parameter) {}
-  void operator()(const torch::autograd::Variable& tensor) override { sync_.on_gradient(parameter_, tensor); }
+  void operator()(const torch::autograd::Variable& tensor) override {
+    sync_.on_gradient(parameter_, tensor);
+  }
 
  private:
   GradientSync& sync_;
@@ -62,7 +69,8 @@ GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& commun
                                 .most_blocks = most_blocks(options, communicator.size())})),
       folder_(layout_, [this](int b) { return exchange_->block(b); }),
       summary_(layout_.size(), buffers_.integer_bytes(),
-               static_cast<std::size_t>(leaves_of(options.most_micro_batches, options.leaf) / communicator.size() + 1) *
+               static_cast<std::size_t>(
+                   leaves_of(options.most_micro_batches, options.leaf) / communicator.size() + 1) *
                    static_cast<std::size_t>(options.leaf)),
       plan_(comm::BlockPlan::even(1, communicator.size())) {
   broadcast_buffers(tensors_.averaged, communicator);
@@ -70,16 +78,19 @@ GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& commun
   buffers_.adopt();
   for (std::size_t i = 0; i < tensors_.trainable.size(); ++i) {
     tensors_.trainable[i].tensor.mutable_grad().reset();
-    torch::autograd::impl::set_post_acc_grad_hooks(tensors_.trainable[i].tensor, std::make_unique<Hook>(*this, i));
+    torch::autograd::impl::set_post_acc_grad_hooks(tensors_.trainable[i].tensor,
+                                                   std::make_unique<Hook>(*this, i));
   }
 }
 
 GradientSync::~GradientSync() {
-  for (auto& parameter : tensors_.trainable) torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+  for (auto& parameter : tensors_.trainable)
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
 }
 
 void GradientSync::begin_step(std::int64_t step, std::int64_t micro_batches) {
-  YOKE_ENSURE(micro_batches > 0 && micro_batches <= options_.most_micro_batches, micro_batches, " micro-batches");
+  YOKE_ENSURE(micro_batches > 0 && micro_batches <= options_.most_micro_batches, micro_batches,
+              " micro-batches");
   const std::int64_t leaves = leaves_of(micro_batches, options_.leaf);
   if (leaves != plan_.leaves() || step_ < 0) {
     plan_ = comm::BlockPlan::even(leaves, communicator_.size());
@@ -96,12 +107,14 @@ void GradientSync::begin_step(std::int64_t step, std::int64_t micro_batches) {
 
 GradientSync::Range GradientSync::my_micro_batches() const {
   const std::int64_t first = std::min(schedule_.first() * options_.leaf, micro_batches_);
-  const std::int64_t end = std::min((schedule_.first() + schedule_.count()) * options_.leaf, micro_batches_);
+  const std::int64_t end =
+      std::min((schedule_.first() + schedule_.count()) * options_.leaf, micro_batches_);
   return {first, end - first};
 }
 
 void GradientSync::begin_micro_batch(std::int64_t micro_batch) {
-  YOKE_ENSURE_EQ(micro_batch, my_micro_batches().first + done_, "micro-batches of a rank come in order");
+  YOKE_ENSURE_EQ(micro_batch, my_micro_batches().first + done_,
+                 "micro-batches of a rank come in order");
   current_ = micro_batch;
   if (micro_batch % options_.leaf == 0) folder_.begin_leaf(micro_batch / options_.leaf);
   buffers_.reset();
@@ -112,9 +125,15 @@ bool GradientSync::last_of_leaf() const {
 }
 
 void GradientSync::backward(const at::Tensor& loss, std::int64_t weight) {
-  if (current_ < 0) throw ConfigError("backward() was called without a micro-batch, or twice for one. Call it once for each micro-batch.");
-  if (!loss.defined() || loss.numel() != 1) throw ConfigError("the loss must be one number, the mean over the micro-batch.");
-  if (weight <= 0) throw ConfigError(cat("the weight of a micro-batch is its number of samples or tokens, not ", weight, "."));
+  if (current_ < 0)
+    throw ConfigError(
+        "backward() was called without a micro-batch, or twice for one. Call it once for each "
+        "micro-batch.");
+  if (!loss.defined() || loss.numel() != 1)
+    throw ConfigError("the loss must be one number, the mean over the micro-batch.");
+  if (weight <= 0)
+    throw ConfigError(
+        cat("the weight of a micro-batch is its number of samples or tokens, not ", weight, "."));
   summary_.add({.micro_batch = current_, .weight = weight, .loss = loss.detach().item<double>()});
   collecting_ = true;
   try {
@@ -143,7 +162,8 @@ void GradientSync::on_gradient(std::size_t parameter, const at::Tensor& tensor) 
 GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
   YOKE_ENSURE_EQ(done_, my_micro_batches().count, "a micro-batch of this rank was not computed");
   if (stop) summary_.set_stop();
-  if (faults.reach("before_reduce", step_) && schedule_.count() > 0) exchange_->block(0)[0] ^= std::byte{1};
+  if (faults.reach("before_reduce", step_) && schedule_.count() > 0)
+    exchange_->block(0)[0] ^= std::byte{1};
   exchange_->backward_done();
   summary_.gather(communicator_);
 
@@ -163,7 +183,8 @@ GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
   outcome.norm = global_norm(layout_, tensors_.trainable.size(), exchange_->squares());
   if (!std::isfinite(outcome.norm)) {
     throw DataError(cat("step ", step_, ": the gradient is not finite (loss ", outcome.loss,
-                        "). The state of the step is unchanged. Lower the learning rate, clip (train.clip_norm), or look "
+                        "). The state of the step is unchanged. Lower the learning rate, clip "
+                        "(train.clip_norm), or look "
                         "at the data of this step in the ledger."));
   }
   buffers_.advance(exchange_->reduced(), layout_, summary_);

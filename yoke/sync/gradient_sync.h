@@ -25,17 +25,19 @@ struct GradientSyncOptions {
 /// The leaf-to-rank plans of all steps: only steps with another number of leaves differ.
 int most_blocks(const GradientSyncOptions& options, int ranks);
 
-/// Turns the gradients of micro-batches, computed on any rank, into the one mean gradient of a global batch, in the canonical
-/// order (design, section 2): hooks take each gradient as soon as it is final, the folder adds this rank's leaves, the
-/// exchange adds those of all ranks.
+/// Turns the gradients of micro-batches, computed on any rank, into the one mean gradient of a
+/// global batch, in the canonical order (design, section 2): hooks take each gradient as soon as it
+/// is final, the folder adds this rank's leaves, the exchange adds those of all ranks.
 ///
-/// A step: begin_step; for each of my micro-batches begin_micro_batch, forward, backward; finish. A rank without
-/// micro-batches calls begin_step and finish. Collective errors as in comm/communicator.h; ConfigError for sparse gradients.
+/// A step: begin_step; for each of my micro-batches begin_micro_batch, forward, backward; finish. A
+/// rank without micro-batches calls begin_step and finish. Collective errors as in
+/// comm/communicator.h; ConfigError for sparse gradients.
 class GradientSync {
  public:
-  /// Collective. Installs hooks on the module's parameters, which stay until destruction. Does not touch the parameters'
-  /// values. Buffers become those of rank 0.
-  GradientSync(torch::nn::Module& module, comm::Communicator& communicator, const GradientSyncOptions& options);
+  /// Collective. Installs hooks on the module's parameters, which stay until destruction. Does not
+  /// touch the parameters' values. Buffers become those of rank 0.
+  GradientSync(torch::nn::Module& module, comm::Communicator& communicator,
+               const GradientSyncOptions& options);
   ~GradientSync();
   GradientSync(const GradientSync&) = delete;
   GradientSync& operator=(const GradientSync&) = delete;
@@ -53,7 +55,8 @@ class GradientSync {
   Range my_micro_batches() const;
   /// Gives the module the buffers of S_k.
   void begin_micro_batch(std::int64_t micro_batch);
-  /// Runs backward of `loss`, a scalar, the mean over the micro-batch, times `weight` (its samples or tokens, > 0).
+  /// Runs backward of `loss`, a scalar, the mean over the micro-batch, times `weight` (its samples
+  /// or tokens, > 0).
   void backward(const at::Tensor& loss, std::int64_t weight);
 
   struct Outcome {
@@ -61,11 +64,12 @@ class GradientSync {
     double loss = 0;          ///< their mean loss, added in the tree
     double norm = 0;          ///< of the mean gradient
     bool stop = false;        ///< some rank asked for it
-    const std::vector<Summary::Result>* results = nullptr;  ///< who computed what; until the next finish
+    const std::vector<Summary::Result>* results =
+        nullptr;  ///< who computed what; until the next finish
   };
-  /// Collective. Afterwards the mean gradient lies in exchange().reduced() (all of it may be read by all ranks), and the
-  /// module has the buffers of S_{k+1}. Throws DataError on every rank, before anything is changed, if the gradient is not
-  /// finite.
+  /// Collective. Afterwards the mean gradient lies in exchange().reduced() (all of it may be read
+  /// by all ranks), and the module has the buffers of S_{k+1}. Throws DataError on every rank,
+  /// before anything is changed, if the gradient is not finite.
   Outcome finish(bool stop, FaultPlan& faults);
   /// Whether the parameter had a gradient on any rank in the step that was finished.
   bool present(std::size_t parameter) const { return summary_.present(parameter); }

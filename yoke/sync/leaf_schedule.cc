@@ -17,7 +17,8 @@ LeafSchedule::LeafSchedule(const comm::BlockPlan& plan, int rank) {
     levels_ = std::max(levels_, block.level + 1);
     for (std::int64_t leaf = block.first(); leaf <= block.last(); ++leaf) {
       Leaf& mine = leaves_[static_cast<std::size_t>(leaf - first)];
-      // The counter starts at the block's first leaf; trailing ones of the position are the carries.
+      // The counter starts at the block's first leaf; trailing ones of the position are the
+      // carries.
       std::int64_t position = leaf - block.first();
       while (position & 1) {
         ++mine.merges;

@@ -7,13 +7,15 @@
 
 namespace yoke::sync {
 
-/// What one rank does with the gradient of each of its leaves: how many waiting partial sums it completes, and where the
-/// result goes. Made once a step from the plan; the same for every parameter.
+/// What one rank does with the gradient of each of its leaves: how many waiting partial sums it
+/// completes, and where the result goes. Made once a step from the plan; the same for every
+/// parameter.
 class LeafSchedule {
  public:
   struct Leaf {
-    int merges = 0;   ///< waiting sums of levels 0 .. merges-1 are added, in that order
-    int block = -1;   ///< the result is this one of the rank's blocks; -1: it waits at level `merges`
+    int merges = 0;  ///< waiting sums of levels 0 .. merges-1 are added, in that order
+    int block =
+        -1;  ///< the result is this one of the rank's blocks; -1: it waits at level `merges`
   };
 
   LeafSchedule() = default;
@@ -21,7 +23,9 @@ class LeafSchedule {
 
   std::int64_t first() const { return first_; }
   std::int64_t count() const { return static_cast<std::int64_t>(leaves_.size()); }
-  const Leaf& of(std::int64_t leaf) const { return leaves_[static_cast<std::size_t>(leaf - first_)]; }
+  const Leaf& of(std::int64_t leaf) const {
+    return leaves_[static_cast<std::size_t>(leaf - first_)];
+  }
   int levels() const { return levels_; }
 
  private:

@@ -11,22 +11,31 @@ namespace yoke::sync {
 
 namespace {
 
-bool fits_arena(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
+bool fits_arena(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat64;
+}
 
-bool is_float(DType dtype) { return fits_arena(dtype) || dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+bool is_float(DType dtype) {
+  return fits_arena(dtype) || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
 
 }  // namespace
 
 ModelTensors::ModelTensors(torch::nn::Module& module) {
   std::map<const void*, std::string> seen;
   auto checked = [&](const std::string& name, const at::Tensor& tensor) {
-    if (!tensor.defined()) throw ConfigError(cat(name, " is undefined. Initialise it before yoke takes the model."));
+    if (!tensor.defined())
+      throw ConfigError(cat(name, " is undefined. Initialise it before yoke takes the model."));
     const DType dtype = tensor::entry_for(name, tensor).dtype;
     if (is_float(dtype) && !fits_arena(dtype)) {
-      throw ConfigError(cat(name, " is ", name_of(dtype), ". yoke trains float32 and float64 tensors: convert the model with to(torch::kFloat32)."));
+      throw ConfigError(cat(name, " is ", name_of(dtype),
+                            ". yoke trains float32 and float64 tensors: convert the model with "
+                            "to(torch::kFloat32)."));
     }
     const auto [other, is_new] = seen.emplace(tensor.unsafeGetTensorImpl(), name);
-    if (!is_new) throw ConfigError(cat(other->second, " and ", name, " are one tensor. Register it once and use it in both places."));
+    if (!is_new)
+      throw ConfigError(cat(other->second, " and ", name,
+                            " are one tensor. Register it once and use it in both places."));
     if (dtype == DType::kFloat64) widest = DType::kFloat64;
     return dtype;
   };
@@ -37,15 +46,19 @@ ModelTensors::ModelTensors(torch::nn::Module& module) {
     (item.value().requires_grad() ? trainable : frozen).push_back({item.key(), item.value()});
   }
   for (const auto& item : module.named_buffers()) {
-    (fits_arena(checked(item.key(), item.value())) ? averaged : agreed).push_back({item.key(), item.value()});
+    (fits_arena(checked(item.key(), item.value())) ? averaged : agreed)
+        .push_back({item.key(), item.value()});
   }
-  if (trainable.empty()) throw ConfigError("the model has no parameter that requires a gradient, so there is nothing to train.");
+  if (trainable.empty())
+    throw ConfigError(
+        "the model has no parameter that requires a gradient, so there is nothing to train.");
 }
 
 tensor::ArenaLayout ModelTensors::gradient_layout() const {
   std::vector<tensor::ArenaLayout::Entry> entries;
   for (const auto& [name, tensor] : trainable) entries.push_back(tensor::entry_for(name, tensor));
-  for (const auto& [name, tensor] : averaged) entries.push_back(tensor::entry_for("buffers/" + name, tensor));
+  for (const auto& [name, tensor] : averaged)
+    entries.push_back(tensor::entry_for("buffers/" + name, tensor));
   return tensor::ArenaLayout(std::move(entries), widest);
 }
 

@@ -23,11 +23,12 @@ struct ModelTensors {
   std::vector<NamedTensor> agreed;     ///< integer buffers: must agree
   DType widest = DType::kFloat32;      ///< of those that lie in arenas
 
-  /// Throws ConfigError that names the tensor: dtype or layout that yoke does not carry, undefined, no parameter that
-  /// trains, one tensor under two names.
+  /// Throws ConfigError that names the tensor: dtype or layout that yoke does not carry, undefined,
+  /// no parameter that trains, one tensor under two names.
   explicit ModelTensors(torch::nn::Module& module);
 
-  /// Trainable parameters, then averaged buffers ("buffers/" before their names): what is added over ranks.
+  /// Trainable parameters, then averaged buffers ("buffers/" before their names): what is added
+  /// over ranks.
   tensor::ArenaLayout gradient_layout() const;
   /// Trainable parameters, at the same offsets, then frozen ones: what the state arena holds.
   tensor::ArenaLayout state_layout() const;

@@ -9,8 +9,8 @@
 
 namespace yoke::sync {
 
-NetworkExchange::NetworkExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
-                                 const ExchangeOptions& options)
+NetworkExchange::NetworkExchange(comm::Communicator& communicator,
+                                 const tensor::ArenaLayout& layout, const ExchangeOptions& options)
     : communicator_(communicator),
       layout_(layout),
       topology_(options.topology),
@@ -25,7 +25,8 @@ NetworkExchange::NetworkExchange(comm::Communicator& communicator, const tensor:
 }
 
 NetworkExchange::~NetworkExchange() {
-  // The communicator's thread reads our arenas: it must be through with them, well or not, before they go.
+  // The communicator's thread reads our arenas: it must be through with them, well or not, before
+  // they go.
   for (const comm::Work& work : pending_) {
     try {
       work.wait();
@@ -41,11 +42,13 @@ std::byte* NetworkExchange::block(int b) {
   return arena.data();
 }
 
-void NetworkExchange::cut_buckets(std::size_t first_entry, std::size_t last_entry, std::size_t most) {
+void NetworkExchange::cut_buckets(std::size_t first_entry, std::size_t last_entry,
+                                  std::size_t most) {
   const std::size_t before = buckets_.size();
   for (std::size_t i = last_entry; i-- > first_entry;) {
     const auto& entry = layout_[i];
-    // A bucket grows towards the front of the arena, through tensors of one dtype, up to `most` bytes.
+    // A bucket grows towards the front of the arena, through tensors of one dtype, up to `most`
+    // bytes.
     for (std::size_t last = end_of(i); last > entry.offset;) {
       const bool joins = buckets_.size() > before && buckets_.back().dtype == entry.dtype &&
                          buckets_.back().range.last - buckets_.back().range.first < most;
@@ -96,9 +99,8 @@ void NetworkExchange::start_ready() {
     for (int b = 0; b < count; ++b) mine.emplace_back(block(b) + bucket.range.first, bytes);
     std::span<std::byte> out(reduced_.data() + bucket.range.first, bytes);
     pending_.push_back(communicator_.start(
-        [plan = plan_, mine = std::move(mine), out, dtype = bucket.dtype, topology = topology_](comm::Communicator& c) {
-          c.reduce_blocks(plan, mine, out, dtype, topology);
-        }));
+        [plan = plan_, mine = std::move(mine), out, dtype = bucket.dtype, topology = topology_](
+            comm::Communicator& c) { c.reduce_blocks(plan, mine, out, dtype, topology); }));
   }
 }
 
@@ -107,7 +109,8 @@ void NetworkExchange::reduce(double divisor) {
   constexpr std::size_t kTurn = 2 * optim::kBlockElements;
   layout_.for_each_piece(owned(), kTurn, [&](const tensor::ArenaLayout::Piece& piece) {
     const auto& entry = layout_[piece.entry];
-    divide(reduced() + entry.offset + piece.first * size_of(entry.dtype), piece.count, divisor, entry.dtype);
+    divide(reduced() + entry.offset + piece.first * size_of(entry.dtype), piece.count, divisor,
+           entry.dtype);
     piece_squares(entry, piece, reduced(), squares());
   });
 }

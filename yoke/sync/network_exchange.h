@@ -6,12 +6,14 @@
 
 namespace yoke::sync {
 
-/// Ranks that share no memory. Every rank ends with the whole reduced arena. A bucket is started, on the communicator's
-/// thread, as soon as its tensors are ready; always in the same order, from the last bucket of parameters to the first,
-/// since the order in which hooks fire may differ between ranks. The buckets of buffers follow the last backward.
+/// Ranks that share no memory. Every rank ends with the whole reduced arena. A bucket is started,
+/// on the communicator's thread, as soon as its tensors are ready; always in the same order, from
+/// the last bucket of parameters to the first, since the order in which hooks fire may differ
+/// between ranks. The buckets of buffers follow the last backward.
 class NetworkExchange : public Exchange {
  public:
-  NetworkExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout, const ExchangeOptions& options);
+  NetworkExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
+                  const ExchangeOptions& options);
   ~NetworkExchange() override;
 
   std::byte* block(int b) override;

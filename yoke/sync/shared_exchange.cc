@@ -1,5 +1,6 @@
 #include "yoke/sync/shared_exchange.h"
 
+#include "yoke/base/error.h"
 #include "yoke/optim/norm.h"
 #include "yoke/sync/fold.h"
 #include "yoke/sync/squares.h"
@@ -21,7 +22,9 @@ std::byte* SharedExchange::block_of(int rank, int b) {
   return blocks_->of(rank).data() + static_cast<std::size_t>(b) * layout_.bytes();
 }
 
-std::byte* SharedExchange::reduced() { return result_->of(0).data(); }
+std::byte* SharedExchange::reduced() {
+  return result_->of(0).data();
+}
 
 std::span<double> SharedExchange::squares() {
   return {reinterpret_cast<double*>(result_->of(0).data() + layout_.bytes()), layout_.blocks()};

@@ -4,12 +4,13 @@
 
 namespace yoke::sync {
 
-/// All ranks on one host. Section r of shared memory holds the block arenas of rank r; section 0 also the one reduced
-/// arena, into which every rank writes its slice once. Nothing is copied in between. Buckets would gain nothing
-/// (measured: docs/performance.md), so there are none.
+/// All ranks on one host. Section r of shared memory holds the block arenas of rank r; section 0
+/// also the one reduced arena, into which every rank writes its slice once. Nothing is copied in
+/// between. Buckets would gain nothing (measured: docs/performance.md), so there are none.
 class SharedExchange : public Exchange {
  public:
-  SharedExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout, const ExchangeOptions& options);
+  SharedExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
+                 const ExchangeOptions& options);
 
   std::byte* block(int b) override { return block_of(rank_, b); }
   void begin(const comm::BlockPlan& plan) override { plan_ = plan; }

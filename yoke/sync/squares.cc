@@ -20,10 +20,12 @@ void piece_squares(const tensor::ArenaLayout::Entry& entry, const tensor::ArenaL
   }
 }
 
-double global_norm(const tensor::ArenaLayout& layout, std::size_t entries, std::span<const double> squares) {
+double global_norm(const tensor::ArenaLayout& layout, std::size_t entries,
+                   std::span<const double> squares) {
   std::map<std::string, double> by_name;
   for (std::size_t i = 0; i < entries; ++i) {
-    by_name[layout[i].name] = optim::tree_sum(squares.subspan(layout[i].first_block, layout[i].blocks()));
+    by_name[layout[i].name] =
+        optim::tree_sum(squares.subspan(layout[i].first_block, layout[i].blocks()));
   }
   std::vector<double> sums;
   for (const auto& [name, sum] : by_name) sums.push_back(sum);

@@ -16,12 +16,14 @@ struct MicroBatchResult {
   double loss = 0;                ///< mean over the micro-batch
 };
 
-/// The small things of a step that all ranks must know: which tensors had a gradient anywhere, which buffers changed, what
-/// the integer buffers became, the losses, and whether somebody wants to stop. One all-gather of a fixed size; it is also
-/// the barrier between "all blocks are written" and "somebody reads them".
+/// The small things of a step that all ranks must know: which tensors had a gradient anywhere,
+/// which buffers changed, what the integer buffers became, the losses, and whether somebody wants
+/// to stop. One all-gather of a fixed size; it is also the barrier between "all blocks are written"
+/// and "somebody reads them".
 class Summary {
  public:
-  /// `tensors`: presence flags. `integers`: bytes of integer buffers. `most`: the most micro-batches a rank has.
+  /// `tensors`: presence flags. `integers`: bytes of integer buffers. `most`: the most
+  /// micro-batches a rank has.
   Summary(std::size_t tensors, std::size_t integers, std::size_t most);
 
   void clear();

@@ -8,7 +8,9 @@
 namespace yoke::tensor {
 
 namespace {
-std::size_t round_up(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t round_up(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 }  // namespace
 
 std::size_t ArenaLayout::Entry::blocks() const {
@@ -18,9 +20,10 @@ std::size_t ArenaLayout::Entry::blocks() const {
 ArenaLayout::ArenaLayout(std::vector<Entry> entries, DType widest)
     : entries_(std::move(entries)), unit_(optim::kBlockElements * size_of(widest)) {
   for (const Entry& entry : entries_) {
-    YOKE_ENSURE(entry.dtype == DType::kFloat32 || entry.dtype == DType::kFloat64, entry.name, " is ",
-                name_of(entry.dtype));
-    YOKE_ENSURE(size_of(entry.dtype) <= size_of(widest), entry.name, " is wider than ", name_of(widest));
+    YOKE_ENSURE(entry.dtype == DType::kFloat32 || entry.dtype == DType::kFloat64, entry.name,
+                " is ", name_of(entry.dtype));
+    YOKE_ENSURE(size_of(entry.dtype) <= size_of(widest), entry.name, " is wider than ",
+                name_of(widest));
   }
   for (Entry& entry : entries_) {
     entry.offset = bytes_;
@@ -47,7 +50,8 @@ void ArenaLayout::for_each_piece(ByteRange range, std::size_t most,
     if (begin >= end) continue;
     const std::size_t last = (end - entry->offset) / width;
     for (std::size_t first = (begin - entry->offset) / width; first < last; first += most) {
-      visit({static_cast<std::size_t>(entry - entries_.begin()), first, std::min(most, last - first)});
+      visit({static_cast<std::size_t>(entry - entries_.begin()), first,
+             std::min(most, last - first)});
     }
   }
 }

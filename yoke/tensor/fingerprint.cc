@@ -23,19 +23,22 @@ std::string cpu_field(const std::string& field) {
   return "unknown";
 }
 
-/// A convolution, a matrix product and a softmax over fixed numbers: what differs between processors shows here.
+/// A convolution, a matrix product and a softmax over fixed numbers: what differs between
+/// processors shows here.
 std::string probe() {
   auto numbers = [](std::vector<std::int64_t> shape, double step) {
     auto tensor = torch::empty(shape);
     auto* data = tensor.data_ptr<float>();
-    for (std::int64_t i = 0; i < tensor.numel(); ++i) data[i] = static_cast<float>(((i * 37) % 101 - 50) * step);
+    for (std::int64_t i = 0; i < tensor.numel(); ++i)
+      data[i] = static_cast<float>(((i * 37) % 101 - 50) * step);
     return tensor;
   };
   auto input = numbers({2, 3, 12, 12}, 0.013);
   auto kernel = numbers({8, 3, 3, 3}, 0.007).requires_grad_();
   auto weight = numbers({10, 8 * 10 * 10}, 0.003).requires_grad_();
   auto hidden = torch::gelu(torch::conv2d(input, kernel)).flatten(1);
-  auto loss = torch::log_softmax(torch::nn::functional::linear(hidden, weight), 1).select(1, 3).mean();
+  auto loss =
+      torch::log_softmax(torch::nn::functional::linear(hidden, weight), 1).select(1, 3).mean();
   auto gradients = torch::autograd::grad({loss}, {kernel, weight});
   Sha256 sha;
   for (auto& gradient : gradients) sha.update(bytes_of(gradient.contiguous()));
@@ -55,14 +58,16 @@ Fingerprint fingerprint(std::int64_t threads, const std::string& plan) {
   result.parts["build"] = cat("yoke ", YOKE_VERSION, ", g++ ", __VERSION__);
   result.parts["libtorch"] = cat(TORCH_VERSION, " ", at::get_cpu_capability());
   result.parts["processor"] = cpu_field("model name");
-  result.parts["instructions"] = sha256_hex(std::as_bytes(std::span(cpu_field("flags")))).substr(0, 16);
+  const std::string flags = cpu_field("flags");
+  result.parts["instructions"] = sha256_hex(std::as_bytes(std::span(flags))).substr(0, 16);
   result.parts["threads"] = std::to_string(threads);
   result.parts["plan"] = sha256_hex(std::as_bytes(std::span(plan))).substr(0, 16);
   result.parts["probe"] = probe();
   return result;
 }
 
-std::string differences(const Fingerprint& here, const std::string& there, const std::string& whose) {
+std::string differences(const Fingerprint& here, const std::string& there,
+                        const std::string& whose) {
   std::string found;
   std::istringstream lines(there);
   for (std::string line; std::getline(lines, line);) {
@@ -71,37 +76,45 @@ std::string differences(const Fingerprint& here, const std::string& there, const
     const std::string theirs = colon == std::string::npos ? "" : line.substr(colon + 2);
     const auto mine = here.parts.find(name);
     const std::string ours = mine == here.parts.end() ? "(none)" : mine->second;
-    if (ours != theirs) found += cat(found.empty() ? "" : "; ", name, ": here ", ours, ", ", whose, " ", theirs);
+    if (ours != theirs)
+      found += cat(found.empty() ? "" : "; ", name, ": here ", ours, ", ", whose, " ", theirs);
   }
   return found;
 }
 
-bool agree_on_fingerprint(const World& world, comm::Communicator& communicator, const Fingerprint& mine, bool mixed) {
+bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
+                          const Fingerprint& mine, bool mixed) {
   const std::string text = mine.text();
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   auto key = [&](int rank) { return cat("fingerprint/", world.generation(), "/", rank); };
   world.store().set(key(world.rank()), text);
   const std::uint64_t digest = xxh3(text);
   std::vector<std::uint64_t> all(communicator.size());
-  communicator.all_gather(std::as_bytes(std::span(&digest, 1)), std::as_writable_bytes(std::span(all)));
+  communicator.all_gather(std::as_bytes(std::span(&digest, 1)),
+                          std::as_writable_bytes(std::span(all)));
   bool equal = true;
   for (int rank = 0; rank < communicator.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     equal = false;
     const int other = world.rank() == rank ? 0 : rank;
     if (world.rank() != 0 && world.rank() != rank) continue;
-    const std::string what = cat("rank ", world.rank(), " and rank ", other, " would not compute the same bits: ",
-                                 differences(mine, world.store().get(key(other), deadline), cat("on rank ", other)), ".");
+    const std::string what = cat(
+        "rank ", world.rank(), " and rank ", other, " would not compute the same bits: ",
+        differences(mine, world.store().get(key(other), deadline), cat("on rank ", other)), ".");
     if (mixed) log_warning(what, " train.mixed is on: the promise of equal bits is off.");
     if (!mixed) {
       communicator.barrier();
-      throw JoinRefused(cat(what, " Use equal machines and builds, or set train.mixed = true and give up equal bits."));
+      throw JoinRefused(
+          cat(what,
+              " Use equal machines and builds, or set train.mixed = true and give up equal bits."));
     }
   }
   if (!equal && !mixed) {
     communicator.barrier();
-    throw JoinRefused("the workers of this run would not compute the same bits (see rank 0). Use equal machines and "
-                      "builds, or set train.mixed = true and give up equal bits.");
+    throw JoinRefused(
+        "the workers of this run would not compute the same bits (see rank 0). Use equal machines "
+        "and "
+        "builds, or set train.mixed = true and give up equal bits.");
   }
   return equal;
 }

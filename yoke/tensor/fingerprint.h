@@ -9,8 +9,9 @@
 
 namespace yoke::tensor {
 
-/// What must be equal on two workers for their bits to be equal: build, libtorch, processor model and instruction set,
-/// threads, plan, and the hash of the gradient of a small fixed network ("probe").
+/// What must be equal on two workers for their bits to be equal: build, libtorch, processor model
+/// and instruction set, threads, plan, and the hash of the gradient of a small fixed network
+/// ("probe").
 struct Fingerprint {
   std::map<std::string, std::string> parts;
   std::string text() const;  ///< one "name: value" a line
@@ -20,10 +21,13 @@ struct Fingerprint {
 Fingerprint fingerprint(std::int64_t threads, const std::string& plan);
 
 /// Lines that differ, "processor: here A, on rank 3 B".
-std::string differences(const Fingerprint& here, const std::string& there, const std::string& whose);
+std::string differences(const Fingerprint& here, const std::string& there,
+                        const std::string& whose);
 
-/// Collective. Throws JoinRefused on every rank if a rank's fingerprint differs from rank 0's, naming both sides and
-/// what differs; with `mixed` it is a warning, and false is returned: the promise of equal bits is off.
-bool agree_on_fingerprint(const World& world, comm::Communicator& communicator, const Fingerprint& mine, bool mixed);
+/// Collective. Throws JoinRefused on every rank if a rank's fingerprint differs from rank 0's,
+/// naming both sides and what differs; with `mixed` it is a warning, and false is returned: the
+/// promise of equal bits is off.
+bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
+                          const Fingerprint& mine, bool mixed);
 
 }  // namespace yoke::tensor

@@ -20,7 +20,8 @@ struct NamedBytes {
 /// Tensors by name, sorted: the order of every hash and every checkpoint.
 using NamedTensors = std::map<std::string, NamedBytes>;
 
-/// SHA-256 over `name \0 dtype \0 shape \0 bytes` of each tensor; dtype "float32", shape "2,3", empty for a scalar.
+/// SHA-256 over `name \0 dtype \0 shape \0 bytes` of each tensor; dtype "float32", shape "2,3",
+/// empty for a scalar.
 std::string sha256_of(const NamedTensors& tensors);
 
 }  // namespace yoke::tensor

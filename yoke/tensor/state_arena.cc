@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x61746e65526b6f79;
 
-std::uint64_t fingerprint_of(const ArenaLayout& layout, const std::vector<std::string>& slots, int writers) {
+std::uint64_t fingerprint_of(const ArenaLayout& layout, const std::vector<std::string>& slots,
+                             int writers) {
   std::string text = cat(writers, ' ', layout.bytes());
-  for (const auto& entry : layout.entries()) text += cat('\n', entry.name, ' ', name_of(entry.dtype), ' ', entry.offset);
+  for (const auto& entry : layout.entries())
+    text += cat('\n', entry.name, ' ', name_of(entry.dtype), ' ', entry.offset);
   for (const auto& slot : slots) text += '\n' + slot;
   return xxh3(text);
 }
@@ -29,7 +31,8 @@ struct StateArena::Header {
   std::atomic<std::uint32_t> updating;
 };
 
-/// Where one writer is. Stores are sequentially consistent, so the order below is the order that survivors see.
+/// Where one writer is. Stores are sequentially consistent, so the order below is the order that
+/// survivors see.
 struct StateArena::Note {
   std::atomic<std::int64_t> step;
   std::atomic<std::uint64_t> chunk_first;
@@ -43,10 +46,11 @@ std::size_t StateArena::bytes_needed(const ArenaLayout& layout, std::size_t slot
          static_cast<std::size_t>(writers) * (kPage + (slots + 1) * kChunkBytes);
 }
 
-StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout, std::vector<std::string> slots,
-                       int writers, bool initialise)
+StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout,
+                       std::vector<std::string> slots, int writers, bool initialise)
     : memory_(memory), layout_(layout), slots_(std::move(slots)), writers_(writers) {
-  YOKE_ENSURE(memory.size() >= bytes_needed(layout_, slots_.size(), writers_), memory.size(), " bytes");
+  YOKE_ENSURE(memory.size() >= bytes_needed(layout_, slots_.size(), writers_), memory.size(),
+              " bytes");
   if (!initialise) return;
   Header& head = header();
   head.layout = fingerprint_of(layout_, slots_, writers_);
@@ -58,20 +62,29 @@ StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout, s
 
 void StateArena::check_header() const {
   YOKE_ENSURE_EQ(header().magic, kMagic, "The shared state was never made.");
-  YOKE_ENSURE_EQ(header().layout, fingerprint_of(layout_, slots_, writers_), "Ranks lay their state out differently.");
+  YOKE_ENSURE_EQ(header().layout, fingerprint_of(layout_, slots_, writers_),
+                 "Ranks lay their state out differently.");
 }
 
-StateArena::Header& StateArena::header() const { return *reinterpret_cast<Header*>(memory_.data()); }
+StateArena::Header& StateArena::header() const {
+  return *reinterpret_cast<Header*>(memory_.data());
+}
 
 StateArena::Note& StateArena::note(int writer) const {
   std::byte* after = slot(slots_.size());
   return *reinterpret_cast<Note*>(after + writer * (kPage + (slots_.size() + 1) * kChunkBytes));
 }
 
-std::byte* StateArena::undo(int writer) const { return reinterpret_cast<std::byte*>(&note(writer)) + kPage; }
+std::byte* StateArena::undo(int writer) const {
+  return reinterpret_cast<std::byte*>(&note(writer)) + kPage;
+}
 
-std::int64_t StateArena::step() const { return header().step.load(); }
-bool StateArena::updating() const { return header().updating.load() != 0; }
+std::int64_t StateArena::step() const {
+  return header().step.load();
+}
+bool StateArena::updating() const {
+  return header().updating.load() != 0;
+}
 
 void StateArena::begin_update(std::uint64_t generation, std::int64_t step) {
   header().generation.store(generation);
@@ -84,7 +97,8 @@ void StateArena::end_update(std::int64_t step) {
   header().updating.store(0);
 }
 
-void StateArena::write_chunks(int writer, ByteRange range, const std::function<void(ByteRange)>& write) {
+void StateArena::write_chunks(int writer, ByteRange range,
+                              const std::function<void(ByteRange)>& write) {
   Note& mine = note(writer);
   std::byte* saved = undo(writer);
   mine.done_until.store(range.first);
@@ -93,7 +107,8 @@ void StateArena::write_chunks(int writer, ByteRange range, const std::function<v
     const ByteRange chunk{first, std::min(first + kChunkBytes, range.last)};
     const std::size_t bytes = chunk.last - chunk.first;
     for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
-      std::memcpy(saved + arena * kChunkBytes, parameters() + arena * layout_.bytes() + chunk.first, bytes);
+      std::memcpy(saved + arena * kChunkBytes, parameters() + arena * layout_.bytes() + chunk.first,
+                  bytes);
     }
     mine.chunk_first.store(chunk.first);
     mine.chunk_last.store(chunk.last);
@@ -112,7 +127,8 @@ std::size_t StateArena::roll_back(int writer, ByteRange range) {
     const std::size_t first = theirs.chunk_first.load();
     const std::size_t bytes = theirs.chunk_last.load() - first;
     for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
-      std::memcpy(parameters() + arena * layout_.bytes() + first, undo(writer) + arena * kChunkBytes, bytes);
+      std::memcpy(parameters() + arena * layout_.bytes() + first,
+                  undo(writer) + arena * kChunkBytes, bytes);
     }
   }
   theirs.writing.store(0);

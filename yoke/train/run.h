@@ -7,6 +7,7 @@
 #include <string>
 
 #include "yoke/base/run_folder.h"
+#include "yoke/checkpoint/snapshot.h"
 #include "yoke/model/registry.h"
 #include "yoke/net/world.h"
 #include "yoke/observe/progress.h"
@@ -16,10 +17,13 @@ namespace yoke::train {
 
 struct RunOptions {
   RunFolder folder{"runs/run"};
-  std::string config_folder;               ///< folder of the run file: relative data paths are looked for there too
-  std::optional<std::int64_t> stop_after;  ///< end this sitting after so many steps, as if interrupted
+  std::string
+      config_folder;  ///< folder of the run file: relative data paths are looked for there too
+  std::optional<std::int64_t>
+      stop_after;  ///< end this sitting after so many steps, as if interrupted
   Progress::Style progress = Progress::Style::kNone;
-  /// Set (by a signal handler, for example) to stop after the step in flight, save, and return "stopped".
+  /// Set (by a signal handler, for example) to stop after the step in flight, save, and return
+  /// "stopped".
   const std::atomic<bool>* stop_requested = nullptr;
 };
 
@@ -30,21 +34,25 @@ struct RunReport {
   std::int64_t samples = 0;
   double seconds = 0;             ///< of this sitting
   double samples_per_second = 0;  ///< of this sitting
-  std::map<std::string, double> metrics;  ///< "loss", "test_loss", "test_accuracy", "test_perplexity" ...
+  std::map<std::string, double>
+      metrics;  ///< "loss", "test_loss", "test_accuracy", "test_perplexity" ...
   std::string state_sha256;
-  std::string sample;             ///< gpt: text written by the model
+  std::string promise;  ///< "same bits", or why it is off
+  std::string sample;   ///< gpt: text written by the model
 };
 
-/// Makes the folder of a new run, or checks that an old one belongs to the same plan: the resolved configuration is
-/// compared and the error (ConfigError) names the keys that differ. `fresh` sets an old folder aside (RUN.old-1 ...)
-/// first. Called once for a run, by the launcher or by rank 0.
+/// Makes the folder of a new run, or checks that an old one belongs to the same plan: the resolved
+/// configuration is compared and the error (ConfigError) names the keys that differ. `fresh` sets
+/// an old folder aside (RUN.old-1 ...) first. Called once for a run, by the launcher or by rank 0.
 enum class Prepared { kNew, kResume, kFinished };
 Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fresh);
 
-/// Trains. Collective: every rank of `world` calls it with the same arguments; each needs no more than the shared
-/// folder. Continues from the newest complete checkpoint of the folder, else starts anew. Rank 0 writes the folder's
-/// files. Throws what base/error.h lists; the folder stays resumable.
-RunReport run(const RunConfig& config, const World& world, const RunOptions& options, const model::Registry& registry);
+/// Trains. Collective: every rank of `world` calls it with the same arguments; each needs no more
+/// than the shared folder. Continues from the newest complete checkpoint of the folder, else starts
+/// anew. Rank 0 writes the folder's files. Throws what base/error.h lists; the folder stays
+/// resumable.
+RunReport run(const RunConfig& config, const World& world, const RunOptions& options,
+              const model::Registry& registry);
 
 /// What `--dry-run` prints: batch arithmetic, model, layout, threads, and what lies where.
 std::string describe(const RunConfig& config, int world_size, const model::Registry& registry,
@@ -56,25 +64,23 @@ struct Evaluation {
   std::string sample;
 };
 /// Evaluates a checkpoint (the newest, or that of `step`) on the run's test data.
-Evaluation evaluate(const RunConfig& config, const RunFolder& folder, std::optional<std::int64_t> step,
-                    const std::string& config_folder, const model::Registry& registry);
+Evaluation evaluate(const RunConfig& config, const RunFolder& folder,
+                    std::optional<std::int64_t> step, const std::string& config_folder,
+                    const model::Registry& registry);
 
 struct Replayed {
-  std::string gradient_sha256;  ///< over the gradient of the micro-batch, unweighted mean loss, tensors by name
+  std::string gradient_sha256;  ///< of the gradients as they enter their leaf (mean loss times
+                                ///< weight), tensors by name
   double loss = 0;
   std::int64_t samples = 0;
   std::string warning;  ///< set when this machine's fingerprint differs from the run's
 };
 /// Computes one micro-batch of one step again, from the newest state at or before it, alone.
-Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t step, std::int64_t micro_batch,
-                const std::string& config_folder, const model::Registry& registry);
+Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t step,
+                std::int64_t micro_batch, const std::string& config_folder,
+                const model::Registry& registry);
 
-/// Fixed hashes of a state (design, "Fixed names").
-struct StateHashes {
-  std::int64_t step = 0;
-  std::string parameters_sha256, buffers_sha256, optimizer_sha256, state_sha256;
-};
 /// Of a checkpoint, without building the model. Throws CheckpointError.
-StateHashes hash(const RunFolder& folder, std::optional<std::int64_t> step);
+checkpoint::StateHashes hash(const RunFolder& folder, std::optional<std::int64_t> step);
 
 }  // namespace yoke::train

@@ -12,7 +12,8 @@
 
 namespace yoke::train {
 
-/// All that a run file can say, typed. `bind` gives each field its key; docs/configuration.md is made from it.
+/// All that a run file can say, typed. `bind` gives each field its key; docs/configuration.md is
+/// made from it.
 struct RunConfig {
   data::DataOptions data;
   bool drop_last = false;
@@ -22,19 +23,20 @@ struct RunConfig {
 
   struct Train {
     std::int64_t seed = 0;
-    std::int64_t batch = 64;       ///< samples of a global batch
-    std::int64_t micro_batch = 0;  ///< samples of a micro-batch; 0: an eighth of the batch, rounded up
-    std::int64_t leaf = 1;         ///< micro-batches of a leaf
+    std::int64_t batch = 64;  ///< samples of a global batch
+    std::int64_t micro_batch =
+        0;                  ///< samples of a micro-batch; 0: an eighth of the batch, rounded up
+    std::int64_t leaf = 1;  ///< micro-batches of a leaf
     std::int64_t epochs = 1;
-    std::int64_t steps = 0;        ///< length of the run; 0: epochs times the steps of an epoch
-    std::int64_t threads = 1;      ///< of each worker; part of the plan
-    std::int64_t eval_every = 0;   ///< steps; 0: at the end of each epoch
+    std::int64_t steps = 0;       ///< length of the run; 0: epochs times the steps of an epoch
+    std::int64_t threads = 1;     ///< of each worker; part of the plan
+    std::int64_t eval_every = 0;  ///< steps; 0: at the end of each epoch
     std::int64_t eval_batch = 256;
-    std::int64_t hash_every = 0;   ///< steps; 0: only the last state
+    std::int64_t hash_every = 0;        ///< steps; 0: only the last state
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end, and when stopped
-    std::int64_t keep_last = 2;    ///< checkpoints
-    double clip_norm = 0.0;        ///< 0: no clipping
-    bool mixed = false;            ///< let workers with different fingerprints join; the promise is off
+    std::int64_t keep_last = 2;         ///< checkpoints
+    double clip_norm = 0.0;             ///< 0: no clipping
+    bool mixed = false;  ///< let workers with different fingerprints join; the promise is off
     std::int64_t sample_characters = 0;  ///< gpt: length of the sample of text at the end
   } train;
 
@@ -53,10 +55,12 @@ struct RunConfig {
 /// Declares every key of the tree, bound to the fields of `config`.
 void bind(ConfigTree& tree, RunConfig& config);
 
-/// Checks what no single key can tell (micro-batch above the batch, Nesterov without momentum ...). Throws ConfigError.
+/// Checks what no single key can tell (micro-batch above the batch, Nesterov without momentum ...).
+/// Throws ConfigError.
 void check(const RunConfig& config);
 
-/// True for keys that fix the bits of a run (the plan); the others are placement, or how the run is watched.
+/// True for keys that fix the bits of a run (the plan); the others are placement, or how the run is
+/// watched.
 bool is_plan_key(std::string_view key);
 
 }  // namespace yoke::train

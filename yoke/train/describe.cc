@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "yoke/comm/block_plan.h"
+#include "yoke/comm/communicator.h"
+#include "yoke/train/job.h"
+#include "yoke/train/run.h"
+
+namespace yoke::train {
+
+namespace {
+
+/// Two columns, as llm.c prints them: everything that was decided, before anything runs.
+class Table {
+ public:
+  template <typename... Parts>
+  void row(const std::string& name, const Parts&... parts) {
+    out_ << "  " << std::left << std::setw(18) << name << cat(parts...) << '\n';
+  }
+  std::string text() const { return out_.str(); }
+
+ private:
+  std::ostringstream out_;
+};
+
+std::string placement(const Job& job, const RunConfig& config, int world_size) {
+  const std::int64_t micro_batches = job.sampler.most_micro_batches();
+  const std::int64_t leaves = (micro_batches + config.train.leaf - 1) / config.train.leaf;
+  const auto plan = comm::BlockPlan::even(leaves, world_size);
+  std::string text;
+  for (int rank = 0; rank < world_size; ++rank) {
+    const auto [first, count] = plan.range_of(rank);
+    if (rank == 8) return text + ", ...";
+    text += cat(rank ? ", " : "", "rank ", rank, ": ",
+                count == 0 ? "none" : cat(first, "-", first + count - 1));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const RunConfig& config, int world_size, const model::Registry& registry,
+                     const std::string& config_folder) {
+  const Job job(config, config_folder, registry);
+  std::int64_t parameters = 0;
+  for (const auto& parameter : job.model->parameters()) parameters += parameter.numel();
+  std::int64_t buffers = 0;
+  for (const auto& buffer : job.model->buffers()) buffers += buffer.numel();
+  const std::int64_t batch = std::min(config.train.batch, job.data.train->size());
+  const std::int64_t micro_batches = job.sampler.most_micro_batches();
+
+  Table table;
+  table.row("data", config.data.kind, ", ", config.data.path, ", ", job.data.train->size(),
+            " samples to train on, ",
+            job.data.test
+                ? cat(job.data.test->size(), " to test on",
+                      config.data.test_path.empty()
+                          ? cat(" (held out: ", config.data.hold_out * 100, " % of the data)")
+                          : cat(" (", config.data.test_path, ")"))
+                : std::string("none to test on"));
+  table.row("model", config.model.name, ", ", parameters, " parameters, ", buffers, " in buffers, ",
+            config.model.dtype);
+  table.row(
+      "batch", batch, " samples = ", micro_batches, " micro-batches of ", config.micro_batch(),
+      batch % config.micro_batch() ? cat(" (the last of ", batch % config.micro_batch(), ")") : "");
+  table.row("leaves", config.train.leaf, " micro-batch(es) each; ",
+            placement(job, config, world_size));
+  table.row("steps", job.total_steps, ", ", job.sampler.steps_per_epoch(), " an epoch");
+  table.row(
+      "optimizer", config.optimizer.name, ", lr ", config.optimizer.lr, ", ", config.schedule.name,
+      " schedule",
+      config.schedule.warmup ? cat(" with ", config.schedule.warmup, " steps of warm-up") : "",
+      config.train.clip_norm > 0 ? cat(", clipped to norm ", config.train.clip_norm) : "");
+  table.row("seed", config.train.seed);
+  table.row("workers", world_size, ", ", config.train.threads, " thread(s) each");
+  table.row("communication", "transport ", config.comm.transport, ", topology ",
+            config.comm.topology, ", buckets of ", config.comm.bucket_bytes, " bytes (tcp)");
+  table.row("promise", config.comm.topology == "ring" ? "off: the ring adds in another order"
+                       : config.train.mixed           ? "off if workers differ (train.mixed)"
+                                                      : "the same bits for any number of workers");
+  return table.text();
+}
+
+}  // namespace yoke::train

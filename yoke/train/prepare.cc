@@ -1,0 +1,55 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "yoke/base/error.h"
+#include "yoke/base/files.h"
+#include "yoke/base/log.h"
+#include "yoke/checkpoint/reader.h"
+#include "yoke/train/run.h"
+
+namespace yoke::train {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void set_aside(const RunFolder& folder) {
+  for (int n = 1;; ++n) {
+    const fs::path old = cat(folder.root().string(), ".old-", n);
+    if (fs::exists(old)) continue;
+    rename_durably(folder.root(), old);
+    log_info("the old run lies in ", old.string(), " now");
+    return;
+  }
+}
+
+bool has_finished(const RunFolder& folder) {
+  if (!fs::exists(folder.report())) return false;
+  const auto report = nlohmann::json::parse(read_file(folder.report()), nullptr, false);
+  return report.is_object() && report.value("status", "") == "finished";
+}
+
+}  // namespace
+
+Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fresh) {
+  if (fresh && fs::exists(folder.root())) set_aside(folder);
+  Prepared result = Prepared::kNew;
+  if (fs::exists(folder.config())) {
+    const auto changed = tree.differences(read_file(folder.config()), is_plan_key);
+    if (!changed.empty()) {
+      std::string keys;
+      for (const auto& key : changed) keys += cat(keys.empty() ? "" : ", ", key);
+      throw ConfigError(cat("the run in ", folder.root().string(), " has another plan: ", keys,
+                            ". Give them their old values to continue it, or choose another --run, "
+                            "or start anew with "
+                            "--fresh (the old folder is kept)."));
+    }
+    if (has_finished(folder)) return Prepared::kFinished;
+    result = checkpoint::steps_present(folder).empty() ? Prepared::kNew : Prepared::kResume;
+  }
+  folder.create();
+  write_file_atomically(folder.config(), tree.to_toml());
+  return result;
+}
+
+}  // namespace yoke::train

@@ -1,0 +1,238 @@
+#include "yoke/train/sitting.h"
+
+#include <nlohmann/json.hpp>
+
+#include "yoke/base/error.h"
+#include "yoke/base/log.h"
+#include "yoke/checkpoint/writer.h"
+#include "yoke/tensor/fingerprint.h"
+#include "yoke/tensor/worker_setup.h"
+
+namespace yoke::train {
+
+namespace {
+
+comm::CommunicatorOptions communicator_options(const RunConfig& config) {
+  const auto timeout = std::chrono::duration_cast<Clock::duration>(Seconds(config.comm.timeout));
+  return {.transport = comm::transport_from(config.comm.transport),
+          .timeout = timeout,
+          .name = "train"};
+}
+
+std::unique_ptr<comm::Communicator> join(const RunConfig& config, const World& world) {
+  tensor::set_up_worker(config.train.threads);
+  return comm::Communicator::create(world, communicator_options(config));
+}
+
+sync::GradientSyncOptions gradient_options(const RunConfig& config, const Job& job) {
+  return {.bucket_bytes = static_cast<std::size_t>(config.comm.bucket_bytes),
+          .topology = comm::topology_from(config.comm.topology),
+          .most_micro_batches = job.sampler.most_micro_batches(),
+          .leaf = config.train.leaf};
+}
+
+std::optional<Evaluator> evaluator_of(const RunConfig& config, const Job& job) {
+  if (!job.data.test) return std::nullopt;
+  return Evaluator(job.data.test, config.train.eval_batch);
+}
+
+/// `model` joins the run only if its random numbers do not come from a generator that other ranks
+/// draw from too.
+void refuse_shared_generator(const World& world, const Job& job) {
+  if (world.ranks_are_threads() && world.size() > 1 && job.model->uses_process_generator()) {
+    throw ConfigError(
+        "the model draws from libtorch's process generator, which ranks that are threads share. "
+        "Run the "
+        "ranks as processes, or use yoke's dropout layer.");
+  }
+}
+
+}  // namespace
+
+Sitting::Sitting(const RunConfig& config, const World& world, const RunOptions& options,
+                 const model::Registry& registry)
+    : config_(config),
+      world_(world),
+      options_(options),
+      faults_(FaultPlan::from_environment(world.rank(), options.folder.faults_fired())),
+      communicator_(join(config, world)),
+      job_(config, options.config_folder, registry),
+      same_bits_(tensor::agree_on_fingerprint(
+          world, *communicator_, tensor::fingerprint(config.train.threads, plan_text(config, job_)),
+          config.train.mixed)),
+      gradients_((refuse_shared_generator(world, job_), *job_.model), *communicator_,
+                 gradient_options(config, job_)),
+      state_(gradients_, *communicator_, optim::Optimizer::make(config.optimizer)),
+      evaluator_(evaluator_of(config, job_)) {
+  job_.model->train();
+  restore_newest();
+  first_step_ = progression_.step;
+  if (leads()) {
+    recorder_ = std::make_unique<Recorder>(options_.folder, world_, first_step_);
+    recorder_->event("start",
+                     first_step_ == 0 ? "initial weights" : cat("checkpoint step ", first_step_));
+  }
+}
+
+void Sitting::restore_newest() {
+  // Rank 0 chooses, so that all take the same one, and says so before it can fail.
+  std::int64_t step = leads() ? checkpoint::newest_intact(options_.folder) : 0;
+  communicator_->broadcast(std::as_writable_bytes(std::span(&step, 1)), 0);
+  if (step < 0) return;
+  const checkpoint::Reader reader(options_.folder, step);
+  const std::string identity = reader.run().value("data_identity", "");
+  if (identity != job_.identity) {
+    throw CheckpointError(cat("the run was trained on other data (", identity, ", now ",
+                              job_.identity,
+                              "). Give it its data back, or start anew with --fresh."));
+  }
+  if (step > job_.total_steps) {
+    throw CheckpointError(cat("the run has gone ", step, " steps, beyond the ", job_.total_steps,
+                              " asked for. Ask for more steps, or start anew with --fresh."));
+  }
+  restore(reader, state_, gradients_.buffers(), progression_);
+  saved_step_ = step;
+  if (leads())
+    log_info("continuing from checkpoint step ", step, " in ", options_.folder.root().string());
+}
+
+bool Sitting::evaluation_due() const {
+  if (!evaluator_) return false;
+  const std::int64_t every =
+      config_.train.eval_every > 0 ? config_.train.eval_every : job_.sampler.steps_per_epoch();
+  return at_end() || progression_.step % every == 0;
+}
+
+void Sitting::evaluate() {
+  evaluation_ = evaluator_->run(*job_.model, communicator_.get());
+  if (evaluation_["loss"] < progression_.best_loss) {
+    progression_.best_loss = evaluation_["loss"];
+    progression_.best_step = progression_.step;
+  }
+}
+
+void Sitting::save() {
+  if (saved_step_ == progression_.step) return;
+  saved_step_ = progression_.step;
+  if (!leads()) return;
+  recorder_->flush();
+  const nlohmann::json extra{
+      {"data_identity", job_.identity},
+      {"fingerprint", tensor::fingerprint(config_.train.threads, plan_text(config_, job_)).parts}};
+  checkpoint::write(options_.folder, snapshot_of(state_, gradients_.buffers(), progression_), extra,
+                    {.generation = world_.generation(),
+                     .world_size = world_.size(),
+                     .keep_last = config_.train.keep_last},
+                    faults_);
+}
+
+void Sitting::show(const StepReport& report, Progress& progress) {
+  std::string text;
+  for (const auto& [name, value] : evaluation_)
+    text += cat(text.empty() ? "" : ", ", "test ", name, " ", value);
+  const double seconds = Seconds(Clock::now() - started_).count();
+  progress.show({.step = progression_.step,
+                 .loss = report.outcome.loss,
+                 .lr = report.lr,
+                 .samples_per_second = static_cast<double>(samples_) / std::max(seconds, 1e-9),
+                 .evaluation = text});
+}
+
+RunReport Sitting::run() {
+  Progress progress(leads() ? options_.progress : Progress::Style::kNone, job_.total_steps,
+                    first_step_);
+  started_ = Clock::now();
+  bool stop = false;
+  while (!at_end() && !stop) {
+    const std::int64_t step = progression_.step;
+    const bool asked = options_.stop_requested != nullptr && options_.stop_requested->load();
+    const StepReport report = take_step(config_, job_, gradients_, state_, step, asked, faults_);
+    progression_.step = step + 1;
+    samples_ += job_.sampler.samples_of_step(step);
+    loss_ = report.outcome.loss;
+    stop = report.outcome.stop ||
+           (options_.stop_after && progression_.step - first_step_ >= *options_.stop_after);
+
+    std::map<std::string, double> evaluated;
+    if (evaluation_due()) {
+      evaluate();
+      evaluated = evaluation_;
+    }
+    if (leads()) {
+      const bool hash_due = at_end() || (config_.train.hash_every > 0 &&
+                                         progression_.step % config_.train.hash_every == 0);
+      std::string hash;
+      if (hash_due)
+        hash = checkpoint::hashes_of(snapshot_of(state_, gradients_.buffers(), progression_))
+                   .state_sha256;
+      recorder_->step(job_, step, report, evaluated, hash);
+      show(report, progress);
+    }
+    const auto every = config_.train.checkpoint_every;
+    if (every > 0 && progression_.step % every == 0) save();
+  }
+  save();
+  return this->report(at_end() ? "finished" : "stopped");
+}
+
+RunReport Sitting::report(const std::string& status) {
+  RunReport report;
+  report.status = status;
+  report.steps = progression_.step;
+  report.samples = samples_;
+  report.seconds = Seconds(Clock::now() - started_).count();
+  report.samples_per_second = static_cast<double>(samples_) / std::max(report.seconds, 1e-9);
+  report.metrics["loss"] = loss_;
+  for (const auto& [name, value] : evaluation_) report.metrics["test_" + name] = value;
+  if (progression_.best_step >= 0) {
+    report.metrics["best_test_loss"] = progression_.best_loss;
+    report.metrics["best_step"] = static_cast<double>(progression_.best_step);
+  }
+  report.promise = !same_bits_                       ? "off: workers differ (train.mixed)"
+                   : config_.comm.topology == "ring" ? "off: the ring adds in another order"
+                                                     : "same bits";
+  const nlohmann::json traffic = gather_traffic();
+  if (leads()) {
+    report.state_sha256 =
+        checkpoint::hashes_of(snapshot_of(state_, gradients_.buffers(), progression_)).state_sha256;
+    if (status == "finished" && config_.train.sample_characters > 0 &&
+        job_.data.train->shape().tokens) {
+      const RandomKey key =
+          RandomKey(static_cast<std::uint64_t>(config_.train.seed)).with("sample");
+      report.sample = write_sample(job_, config_.train.sample_characters, key);
+    }
+    write_report(options_.folder, report, traffic);
+  }
+  communicator_->barrier();
+  return report;
+}
+
+nlohmann::json Sitting::gather_traffic() {
+  nlohmann::json mine = nlohmann::json::array();
+  for (const auto& line : communicator_->traffic()) {
+    mine.push_back({{"rank", world_.rank()},
+                    {"op", line.operation},
+                    {"topology", line.topology},
+                    {"codec", "none"},
+                    {"transport", line.transport},
+                    {"calls", line.calls},
+                    {"payload_bytes", line.payload_bytes},
+                    {"wire_bytes", line.wire_bytes},
+                    {"messages", line.messages}});
+  }
+  auto key = [&](int rank) { return cat("traffic/", first_step_, "/", rank); };
+  world_.store().set(key(world_.rank()), mine.dump());
+  nlohmann::json all = nlohmann::json::array();
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  for (int rank = 0; leads() && rank < world_.size(); ++rank) {
+    all.push_back(nlohmann::json::parse(world_.store().get(key(rank), deadline)));
+  }
+  return all;
+}
+
+RunReport run(const RunConfig& config, const World& world, const RunOptions& options,
+              const model::Registry& registry) {
+  return Sitting(config, world, options, registry).run();
+}
+
+}  // namespace yoke::train
