@@ -101,8 +101,7 @@ void Direct::all_reduce(const Call& call, std::span<std::byte> data) {
 
 void Direct::one_shot(const Call& call, const BlockPlan& plan, Blocks mine,
                       std::span<std::byte> out) {
-  const bool on_the_line = mine.size() == 1 && out.size() <= ControlLines::kInlineBytes &&
-                           plan.blocks().size() == static_cast<std::size_t>(size());
+  const bool on_the_line = &plan == &one_each_ && out.size() <= ControlLines::kInlineBytes;
   if (!on_the_line) {
     for (std::size_t i = 0; i < mine.size(); ++i) {
       std::memcpy(next_stage() + i * out.size(), mine[i].data(), out.size());
