@@ -4,11 +4,13 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
 #include "yoke/base/error.h"
 #include "yoke/base/hash.h"
+#include "yoke/base/log.h"
 
 namespace yoke::net {
 namespace {
@@ -217,6 +219,16 @@ std::array<std::byte, 32> Handshake::proof(bool of_caller) const {
 void Handshake::refuse(std::string why) {
   why_ = std::move(why);
   state_ = State::kRefused;
+}
+
+void RefusalLog::refused(const std::string& why) {
+  ++count_;
+  if (count_ <= 10) {
+    log_warning("refused a connection to ", where_, ": ", why, ".");
+  } else if (std::has_single_bit(count_)) {
+    log_warning("refused ", count_, " connections to ", where_, " so far; the last one: ", why,
+                ".");
+  }
 }
 
 std::string Handshake::other_side() const {

@@ -99,4 +99,17 @@ class Handshake {
   State after_saying_ = State::kRunning;
 };
 
+/// Logs connections that were refused: the first ten each, then only how many there have been, ever
+/// more rarely, so that strangers cannot fill a disk with our log.
+class RefusalLog {
+ public:
+  /// `where`: "the store", "rank 3".
+  explicit RefusalLog(std::string where) : where_(std::move(where)) {}
+  void refused(const std::string& why);
+
+ private:
+  std::string where_;
+  std::uint64_t count_ = 0;
+};
+
 }  // namespace yoke::net

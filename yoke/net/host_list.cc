@@ -45,12 +45,12 @@ class HostListReader {
         ++at_;
         std::vector<std::string> longer;
         auto numbers = read_numbers();
+        check_count(names.size() * numbers.size());
         for (const auto& name : names) {
           for (const auto& number : numbers) {
             longer.push_back(name + number);
           }
         }
-        check_count(longer.size());
         names = std::move(longer);
       } else {
         for (auto& name : names) {

@@ -9,7 +9,7 @@
 namespace yoke::net {
 
 struct RendezvousOptions {
-  std::string token{};///< shared secret; empty: derived from the job's name
+  std::string token{};  ///< shared secret; empty: derived from the job's name
   Clock::duration timeout = std::chrono::seconds(60);
   int listening_descriptor =
       -1;  ///< rank 0: a socket that a launcher has bound already; -1: bind one

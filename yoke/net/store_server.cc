@@ -158,12 +158,13 @@ void StoreServer::greet(Client& client) {
     client.handshake.reset();
   } else if (state == Handshake::State::kRefused) {
     // Ranks of other jobs look at this port while they search for theirs: no news.
-    auto level = handshake.verdict() == Verdict::kElsewhere ? LogLevel::kDebug : LogLevel::kWarning;
-    log(level, cat("refused a connection to the store: ", handshake.why(), "."));
+    if (handshake.verdict() != Verdict::kElsewhere) {
+      refusals_.refused(handshake.why());
+    }
     client.gone = true;
   } else if (handshake.expired()) {
-    log_warning("refused a connection to the store: ", remote_text(handshake.descriptor()),
-                " said nothing for ", Seconds(kHandshakeLimit).count(), " s.");
+    refusals_.refused(cat(remote_text(handshake.descriptor()), " said nothing for ",
+                          Seconds(kHandshakeLimit).count(), " s"));
     client.gone = true;
   }
 }

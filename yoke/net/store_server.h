@@ -48,8 +48,9 @@ class StoreServer final : public Store {
   Identity self_;
   std::string token_;
   StoreTable table_;
-  std::list<Client> clients_;  ///< the thread's alone
-  std::jthread thread_;        ///< last: it uses all of the above
+  std::list<Client> clients_;         ///< the thread's alone
+  RefusalLog refusals_{"the store"};  ///< the thread's alone
+  std::jthread thread_;               ///< last: it uses all of the above
 };
 
 }  // namespace yoke::net

@@ -125,35 +125,37 @@ std::optional<FrameHeader> decode_frame_header(std::span<const std::byte> bytes,
   return header;
 }
 
-std::vector<std::byte> encode(const Cause& cause) {
+std::vector<std::byte> encode(const Failure& failure) {
   ByteWriter out;
-  out.put(static_cast<std::uint8_t>(cause.kind));
-  out.put_text(std::string_view(cause.operation).substr(0, kLongestText));
-  out.put_text(std::string_view(cause.text).substr(0, kLongestText));
+  out.put(static_cast<std::uint8_t>(failure.kind));
+  out.put(static_cast<std::int32_t>(failure.rank));
+  out.put(failure.generation);
+  out.put_text(std::string_view(failure.operation).substr(0, kLongestText));
+  out.put_text(std::string_view(failure.message).substr(0, kLongestText));
   auto room = (kControlPayloadBytes - 2 * kLongestText - 64) / sizeof(std::int32_t);
-  auto ranks = std::span(cause.ranks).first(std::min(cause.ranks.size(), room));
-  out.put(encode(ranks));
+  std::vector<std::int32_t> missing(failure.missing.begin(), failure.missing.end());
+  missing.resize(std::min(missing.size(), room));
+  out.put(encode(missing));
   return std::move(out.bytes());
 }
 
-std::optional<Cause> decode_cause(std::span<const std::byte> bytes) {
+std::optional<Failure> decode_failure(std::span<const std::byte> bytes) {
   ByteReader in(bytes);
-  Cause cause;
+  Failure failure;
   auto kind = in.get<std::uint8_t>();
-  cause.kind = static_cast<Cause::Kind>(kind);
-  cause.operation = in.get_text();
-  cause.text = in.get_text();
-  auto ranks = decode_ranks(in.rest());
-  if (!in.good() || !ranks || kind < static_cast<std::uint8_t>(Cause::Kind::kPeerLost) ||
-      kind > static_cast<std::uint8_t>(Cause::Kind::kAborted)) {
+  failure.kind = static_cast<Failure::Kind>(kind);
+  failure.rank = in.get<std::int32_t>();
+  failure.generation = in.get<std::uint64_t>();
+  failure.operation = in.get_text();
+  failure.message = in.get_text();
+  auto missing = decode_ranks(in.rest());
+  bool known = kind >= static_cast<std::uint8_t>(Failure::Kind::kAborted) &&
+               kind <= static_cast<std::uint8_t>(Failure::Kind::kOther);
+  if (!in.good() || !missing || !known) {
     return std::nullopt;
   }
-  bool names_one = cause.kind == Cause::Kind::kPeerLost || cause.kind == Cause::Kind::kMismatch;
-  if (names_one && ranks->size() != 1) {
-    return std::nullopt;
-  }
-  cause.ranks = std::move(*ranks);
-  return cause;
+  failure.missing.assign(missing->begin(), missing->end());
+  return failure;
 }
 
 std::vector<std::byte> encode(std::span<const std::int32_t> ranks) {

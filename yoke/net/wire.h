@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "yoke/net/failure.h"
 #include "yoke/net/transport.h"
 
 /// The bytes that travel between two processes, as pure functions: little-endian, fixed sizes,
@@ -17,7 +18,7 @@ namespace yoke::net {
 /// What a frame is for. The values travel: never renumber.
 enum class FrameKind : std::uint8_t {
   kData = 1,
-  kAbort = 2,    ///< the sender has failed; the payload is a Cause
+  kAbort = 2,    ///< the sender has failed; the payload is a Failure
   kGoodbye = 3,  ///< the sender leaves and owes nothing more
   kPing = 4,     ///< "are you in exchange()?"
   kPong = 5,     ///< "yes"; the payload is the list of ranks that the sender waits for
@@ -50,19 +51,10 @@ FrameHeaderBytes encode(const FrameHeader& header);
 /// Nothing if magic, version, checksum, kind or sizes are wrong; `why` says which.
 std::optional<FrameHeader> decode_frame_header(std::span<const std::byte> bytes, std::string& why);
 
-/// Why a rank has failed, as it tells the others, so that all throw the same.
-struct Cause {
-  enum class Kind : std::uint8_t { kPeerLost = 1, kTimeout = 2, kMismatch = 3, kAborted = 4 };
-  Kind kind = Kind::kAborted;
-  std::vector<std::int32_t> ranks;  ///< the lost one, the missing ones, the one that differs
-  std::string operation;            ///< of a timeout
-  std::string text;
-  bool operator==(const Cause&) const = default;
-};
-
-/// Texts are cut so that the payload fits a control frame.
-std::vector<std::byte> encode(const Cause& cause);
-std::optional<Cause> decode_cause(std::span<const std::byte> bytes);
+/// A rank that fails tells the others why, so that all throw the same. Texts are cut so that the
+/// payload fits a control frame.
+std::vector<std::byte> encode(const Failure& failure);
+std::optional<Failure> decode_failure(std::span<const std::byte> bytes);
 
 std::vector<std::byte> encode(std::span<const std::int32_t> ranks);
 std::optional<std::vector<std::int32_t>> decode_ranks(std::span<const std::byte> bytes);

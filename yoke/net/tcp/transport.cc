@@ -1,0 +1,289 @@
+#include "yoke/net/tcp/transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <set>
+#include <thread>
+
+#include "yoke/base/error.h"
+#include "yoke/net/tcp/control_plane.h"
+#include "yoke/net/tcp/data_link.h"
+#include "yoke/net/tcp/mesh.h"
+
+namespace yoke::net {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// How long to look at the sockets before sleeping in poll(), where every rank has a core of its
+/// own: longer than an answer over the loopback takes, shorter than waking from poll() twice.
+constexpr auto kSpin = microseconds(50);
+/// How long after the deadline to wait for the pongs that tell who is at fault.
+constexpr auto kPongLimit = milliseconds(300);
+/// How long the end of a data connection may come before the control frame that explains it.
+constexpr auto kExplainLimit = milliseconds(200);
+constexpr int kRoundsPerLook = 16;
+
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(const Place& place, Mesh mesh, const TcpOptions& options)
+      : rank_(place.rank),
+        size_(place.size),
+        generation_(place.generation),
+        spin_(place.local_size <= static_cast<int>(std::thread::hardware_concurrency())),
+        control_(place.rank, place.generation, std::move(mesh.control), options.user_timeout) {
+    for (int peer = 0; peer < size_; ++peer) {
+      links_.emplace_back(peer, std::move(mesh.data[static_cast<std::size_t>(peer)]), generation_);
+    }
+  }
+
+  ~TcpTransport() override {
+    for (auto& link : links_) {
+      if (link.peer() != rank_) {
+        link.finish();
+      }
+    }
+    control_.leave();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string name() const override { return "tcp"; }
+
+  void exchange(const CallTag& tag, std::span<const Outgoing> out, std::span<const Incoming> in,
+                Deadline deadline) override {
+    raise_failure();
+    try {
+      run(tag, out, in, deadline);
+    } catch (const CommunicationError& error) {
+      control_.fail(Failure::of(error)).raise();
+    } catch (const std::exception& error) {
+      control_.fail(Failure::of(error));
+      throw;
+    }
+  }
+
+  void abort(const std::string& reason) override {
+    control_.fail({.kind = Failure::Kind::kAborted,
+                   .generation = generation_,
+                   .message = cat("rank ", rank_, " called abort: ", reason)});
+  }
+
+  TransportCounters counters() const override {
+    return {payload_bytes_.load(), wire_bytes_.load(), messages_.load()};
+  }
+
+ private:
+  void run(const CallTag& tag, std::span<const Outgoing> out, std::span<const Incoming> in,
+           Deadline deadline) {
+    prepare(tag, out, in);
+    TransportCounters sent;
+    auto last_move = Clock::now();
+    look();
+    for (int round = 1; !active_.empty(); ++round) {
+      bool moved = advance(sent);
+      if (round % kRoundsPerLook == 0) {
+        look();
+      }
+      auto now = Clock::now();
+      if (moved) {
+        last_move = now;
+        if (now < deadline.at()) {
+          continue;
+        }
+      }
+      if (active_.empty()) {
+        break;
+      }
+      if (now >= deadline.at()) {
+        give_up(tag, deadline);
+      }
+      if (!spin_ || now - last_move > kSpin) {
+        sleep(deadline);
+        look();
+      }
+    }
+    payload_bytes_ += sent.payload_bytes;
+    wire_bytes_ += sent.wire_bytes;
+    messages_ += sent.messages;
+  }
+
+  DataLink& link_to(int peer) {
+    YOKE_ENSURE(peer >= 0 && peer < size_ && peer != rank_, "rank ", rank_, " of ", size_,
+                " exchanges with rank ", peer, ".");
+    return links_[static_cast<std::size_t>(peer)];
+  }
+
+  void prepare(const CallTag& tag, std::span<const Outgoing> out, std::span<const Incoming> in) {
+    active_.clear();
+    auto activate = [&](int peer) -> DataLink& {
+      auto& link = link_to(peer);
+      if (!link.busy()) {
+        link.begin(tag);
+        active_.push_back(&link);
+      }
+      return link;
+    };
+    for (const auto& message : out) {
+      activate(message.peer).queue_send(message.bytes);
+    }
+    for (const auto& message : in) {
+      activate(message.peer).queue_receive(message.bytes);
+    }
+  }
+
+  bool advance(TransportCounters& sent) {
+    bool moved = false;
+    for (auto* link : active_) {
+      if (link->sending()) {
+        moved |= link->advance_send(sent);
+      }
+      if (link->receiving() && link->broken().empty()) {
+        moved |= link->advance_receive();
+      }
+      if (!link->broken().empty()) {
+        explain_broken(*link);
+      }
+    }
+    std::erase_if(active_, [](const DataLink* link) { return !link->busy(); });
+    return moved;
+  }
+
+  /// Hears what the peers say beside their data.
+  void look() {
+    control_.hear([this] { return awaited(); });
+    raise_failure();
+    for (const auto* link : active_) {
+      // What it still owes us may be in the socket; what we still owe it will never be read.
+      if (link->sending() && control_.has_left(link->peer())) {
+        throw_left(link->peer());
+      }
+    }
+  }
+
+  void raise_failure() {
+    if (control_.failed()) {
+      control_.fail(*control_.failure()).raise();
+    }
+  }
+
+  std::vector<std::int32_t> awaited() const {
+    std::vector<std::int32_t> ranks;
+    for (const auto* link : active_) {
+      ranks.push_back(link->peer());
+    }
+    return ranks;
+  }
+
+  void sleep(Deadline deadline) {
+    polled_.assign(1, {control_.descriptor(), POLLIN, 0});
+    for (const auto* link : active_) {
+      polled_.push_back(
+          {link->descriptor(),
+           static_cast<short>((link->sending() ? POLLOUT : 0) | (link->receiving() ? POLLIN : 0)),
+           0});
+    }
+    if (::poll(polled_.data(), polled_.size(), poll_milliseconds(deadline)) < 0 && errno != EINTR) {
+      throw CommunicationError(cat("poll failed: ", error_text(errno), "."));
+    }
+  }
+
+  [[noreturn]] void throw_left(int peer) const {
+    throw PeerLost(
+        peer,
+        cat("rank ", peer, " has left communicator while rank ", rank_,
+            " still exchanged messages with it: it made fewer calls, or ended by an error of its "
+            "own. Look at the end of its log."));
+  }
+
+  /// A data connection has ended early. Its owner may have told why on the other connection.
+  [[noreturn]] void explain_broken(const DataLink& link) {
+    auto limit = Deadline::after(kExplainLimit);
+    while (!limit.passed() && !control_.has_left(link.peer())) {
+      control_.hear([this] { return awaited(); });
+      raise_failure();
+      wait_for(control_.descriptor(), POLLIN, limit);
+    }
+    if (control_.has_left(link.peer())) {
+      throw_left(link.peer());
+    }
+    throw PeerLost(link.peer(), cat("rank ", link.peer(), " is gone: ", link.broken(),
+                                    ". Look at the end of its log."));
+  }
+
+  /// The deadline has passed: finds out whose fault it is. A rank that answers is itself waiting
+  /// for the ranks that it names; those that do not answer, at the ends of these chains, are the
+  /// missing ones.
+  [[noreturn]] void give_up(const CallTag& tag, Deadline deadline) {
+    control_.ping();
+    auto limit = Deadline::after(kPongLimit);
+    std::set<int> silent;
+    do {
+      control_.hear([this] { return awaited(); });
+      raise_failure();
+      silent = silent_ranks();
+      if (!silent.empty()) {
+        wait_for(control_.descriptor(), POLLIN, limit);
+      }
+    } while (!silent.empty() && !limit.passed());
+    std::vector<int> missing(silent.begin(), silent.end());
+    if (missing.empty()) {
+      auto ranks = awaited();
+      missing.assign(ranks.begin(), ranks.end());
+      std::sort(missing.begin(), missing.end());
+    }
+    std::string names;
+    for (int rank : missing) {
+      names += cat(names.empty() ? "" : ", ", rank);
+    }
+    throw Timeout(
+        describe(tag), missing,
+        cat(describe(tag), " did not end within ", Seconds(deadline.span()).count(), " s: ",
+            silent.empty() ? "all ranks answer, but nothing comes from rank "
+                           : "no sign of life from rank ",
+            names, " (seen by rank ", rank_,
+            "). Look whether it is stopped, out of memory or busy, or give the call more time."));
+  }
+
+  std::set<int> silent_ranks() const {
+    std::set<int> silent, seen{rank_};
+    std::vector<std::int32_t> open = awaited();
+    while (!open.empty()) {
+      int rank = open.back();
+      open.pop_back();
+      if (rank < 0 || rank >= size_ || !seen.insert(rank).second) {
+        continue;
+      }
+      if (const auto& answer = control_.answer(rank)) {
+        open.insert(open.end(), answer->begin(), answer->end());
+      } else {
+        silent.insert(rank);
+      }
+    }
+    return silent;
+  }
+
+  const int rank_;
+  const int size_;
+  const std::uint64_t generation_;
+  const bool spin_;
+  ControlPlane control_;
+  std::vector<DataLink> links_;
+  std::vector<DataLink*> active_;  ///< links with something to move in this call
+  std::vector<pollfd> polled_;
+  std::atomic<std::uint64_t> payload_bytes_{0}, wire_bytes_{0}, messages_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp_transport(const Place& place, Store& store,
+                                              const std::string& name, const TcpOptions& options) {
+  auto mesh = connect_mesh(place, store, name, options);
+  return std::make_unique<TcpTransport>(place, std::move(mesh), options);
+}
+
+}  // namespace yoke::net
