@@ -29,8 +29,9 @@ struct RendezvousOptions {
 /// recorded hello is worthless); one that does not is refused and logged. The client checks the
 /// server likewise.
 ///
-/// Destroying the store of rank 0 waits up to 5 s until the others have destroyed theirs. A call on
-/// a store whose rank 0 is gone throws PeerLost{0}. Thread-safe.
+/// Destroying the store of rank 0 waits up to 5 s until the others have destroyed theirs (0.5 s
+/// when an exception destroys it). A call on a store whose rank 0 is gone throws PeerLost{0}.
+/// Thread-safe.
 std::shared_ptr<Store> open_store(const Place& place, const RendezvousOptions& options);
 
 }  // namespace yoke::net

@@ -8,13 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 
 #include "yoke/base/log.h"
 
 namespace yoke::net {
 namespace {
 
-constexpr auto kLeaveLimit = std::chrono::seconds(5);
+constexpr auto kLeaveLimitOfFailure = std::chrono::milliseconds(500);
 /// Connections that have not proved themselves yet. Beyond it the oldest goes.
 constexpr std::size_t kMostStrangers = 128;
 
@@ -45,6 +46,9 @@ StoreServer::StoreServer(Descriptor listening, Identity self, std::string token)
 }
 
 StoreServer::~StoreServer() {
+  if (std::uncaught_exceptions() > 0) {
+    leave_limit_ = kLeaveLimitOfFailure;
+  }
   thread_.request_stop();
   wake();
 }
@@ -75,7 +79,7 @@ void StoreServer::serve(const std::stop_token& stop) {
   std::vector<pollfd> polled;
   for (;;) {
     if (stop.stop_requested() && !leave) {
-      leave = Deadline::after(kLeaveLimit);
+      leave = Deadline::after(leave_limit_.load());
       std::erase_if(clients_, [](const Client& client) { return client.handshake.has_value(); });
     }
     if (leave && (clients_.empty() || leave->passed())) {

@@ -48,6 +48,7 @@ class StoreServer final : public Store {
   Identity self_;
   std::string token_;
   StoreTable table_;
+  std::atomic<Clock::duration> leave_limit_{std::chrono::seconds(5)};
   std::list<Client> clients_;         ///< the thread's alone
   RefusalLog refusals_{"the store"};  ///< the thread's alone
   std::jthread thread_;               ///< last: it uses all of the above
