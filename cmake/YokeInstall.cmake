@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/yoke)
 
-# yoke::yoke: every library of the tree but that of the command line.
+# yoke::yoke: every library of the tree.
 add_library(yoke_yoke INTERFACE)
 add_library(yoke::yoke ALIAS yoke_yoke)
 set_target_properties(yoke_yoke PROPERTIES EXPORT_NAME yoke)
@@ -15,11 +15,8 @@ install(TARGETS yoke_yoke EXPORT yokeTargets)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/yoke DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN cli EXCLUDE)
-if(TARGET yoke)
-  if(YOKE_TORCH)
-    set_target_properties(yoke PROPERTIES INSTALL_RPATH ${YokeTorch_ROOT_FOUND}/lib)
-  endif()
-  install(TARGETS yoke)
+if(TARGET yoke_cli)
+  set_target_properties(yoke_cli PROPERTIES INSTALL_RPATH ${YokeTorch_ROOT_FOUND}/lib)
 endif()
 
 install(EXPORT yokeTargets NAMESPACE yoke:: DESTINATION ${_cmake_folder})

@@ -40,10 +40,8 @@ function(yoke_library folder)
     target_link_libraries(yoke_${folder} PUBLIC Torch::cpu)
     yoke_share_torch_header(yoke_${folder})
   endif()
-  if(NOT folder STREQUAL "cli")  # the program's own
-    set_property(GLOBAL APPEND PROPERTY YOKE_INSTALLED_FOLDERS ${folder})
-    install(TARGETS yoke_${folder} EXPORT yokeTargets)
-  endif()
+  set_property(GLOBAL APPEND PROPERTY YOKE_INSTALLED_FOLDERS ${folder})
+  install(TARGETS yoke_${folder} EXPORT yokeTargets)
 endfunction()
 
 # One precompiled <torch/torch.h> for the whole tree: it costs 36 s and 720 MB once, and saves 10 s a file.
