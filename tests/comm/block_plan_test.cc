@@ -14,18 +14,22 @@ namespace {
 using test::bytes_of;
 
 /// Ranges of `ranks` ranks over `leaves` leaves, cut at random; ranks may get none.
-std::vector<std::pair<std::int64_t, std::int64_t>> random_ranges(std::int64_t leaves, int ranks, std::uint64_t seed) {
+std::vector<std::pair<std::int64_t, std::int64_t>> random_ranges(std::int64_t leaves, int ranks,
+                                                                 std::uint64_t seed) {
   std::vector<std::int64_t> cuts{0, leaves};
-  for (int i = 1; i < ranks; ++i) cuts.push_back(static_cast<std::int64_t>(test::mix(i, seed) % (leaves + 1)));
+  for (int i = 1; i < ranks; ++i)
+    cuts.push_back(static_cast<std::int64_t>(test::mix(i, seed) % (leaves + 1)));
   std::sort(cuts.begin(), cuts.end());
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (int i = 0; i < ranks; ++i) ranges.emplace_back(cuts[i], cuts[i + 1] - cuts[i]);
   return ranges;
 }
 
-/// The sums of the plan's blocks; each block is a whole counter, so the oracle's order within it is the plan's.
+/// The sums of the plan's blocks; each block is a whole counter, so the oracle's order within it is
+/// the plan's.
 template <typename T>
-std::vector<std::vector<T>> block_sums(const BlockPlan& plan, std::size_t count, std::uint64_t seed) {
+std::vector<std::vector<T>> block_sums(const BlockPlan& plan, std::size_t count,
+                                       std::uint64_t seed) {
   std::vector<std::vector<T>> sums;
   for (const Block& block : plan.blocks()) {
     auto& sum = sums.emplace_back(count);
@@ -42,7 +46,8 @@ template <typename T>
 std::vector<T> serial(std::int64_t leaves, std::size_t count, std::uint64_t seed) {
   std::vector<T> sum(count);
   for (std::size_t i = 0; i < count; ++i) {
-    sum[i] = test::counter_sum<T>(leaves, [&](std::int64_t leaf) { return test::element<T>(leaf, i, seed); });
+    sum[i] = test::counter_sum<T>(
+        leaves, [&](std::int64_t leaf) { return test::element<T>(leaf, i, seed); });
   }
   return sum;
 }

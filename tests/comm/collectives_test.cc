@@ -1,4 +1,5 @@
-// Every all-reduce against one thread that adds: shapes x ranks x lengths x dtypes, in shared memory and over TCP.
+// Every all-reduce against one thread that adds: shapes x ranks x lengths x dtypes, in shared
+// memory and over TCP.
 
 #include <gtest/gtest.h>
 
@@ -32,7 +33,9 @@ class AllReduce : public testing::TestWithParam<std::tuple<Shape, int>> {
   Shape shape() const { return std::get<0>(GetParam()); }
   int ranks() const { return std::get<1>(GetParam()); }
   bool canonical() const { return keeps_canonical_order(shape().topology); }
-  CommunicatorOptions options() const { return {.transport = shape().transport, .topology = shape().topology}; }
+  CommunicatorOptions options() const {
+    return {.transport = shape().transport, .topology = shape().topology};
+  }
 
   std::vector<std::size_t> counts() const {
     const auto p = static_cast<std::size_t>(ranks());
@@ -42,21 +45,25 @@ class AllReduce : public testing::TestWithParam<std::tuple<Shape, int>> {
 
   /// Sums on all ranks and holds the results against the counter, and against each other.
   template <typename T>
-  void check_sums(Communicator& comm, std::size_t count, std::vector<std::vector<T>>& results) const {
+  void check_sums(Communicator& comm, std::size_t count,
+                  std::vector<std::vector<T>>& results) const {
     auto data = elements<T>(comm.rank(), count, count);
     comm.all_reduce(bytes_of(data), test::Element<T>::dtype, ReduceOp::kSum);
     results[comm.rank()] = data;
     comm.barrier();
-    ASSERT_TRUE(test::same_bits(results[0], data)) << "rank " << comm.rank() << " differs from rank 0 at " << count;
+    ASSERT_TRUE(test::same_bits(results[0], data))
+        << "rank " << comm.rank() << " differs from rank 0 at " << count;
     if (comm.rank() != 0) return;
     for (std::size_t i = 0; i < count; ++i) {
-      const T want = test::counter_sum<T>(ranks(), [&](std::int64_t r) { return test::element<T>(r, i, count); });
+      const T want = test::counter_sum<T>(
+          ranks(), [&](std::int64_t r) { return test::element<T>(r, i, count); });
       if (canonical() || std::is_integral_v<T>) {
         ASSERT_EQ(std::memcmp(&data[i], &want, sizeof(T)), 0) << i << " of " << count;
         continue;
       }
       double magnitude = 0;
-      for (int r = 0; r < ranks(); ++r) magnitude += std::abs(test::value_of(test::element<T>(r, i, count)));
+      for (int r = 0; r < ranks(); ++r)
+        magnitude += std::abs(test::value_of(test::element<T>(r, i, count)));
       const double epsilon = std::is_same_v<T, test::BFloat16> ? 0x1p-8 : 0x1p-24;
       ASSERT_NEAR(test::value_of(data[i]), test::value_of(want), 2 * ranks() * epsilon * magnitude)
           << i << " of " << count;
@@ -115,9 +122,11 @@ TEST_P(AllReduce, MeanIsTheSumDividedOnceAndTheOthersAreExact) {
 std::vector<std::tuple<Shape, int>> every_shape() {
   std::vector<std::tuple<Shape, int>> all;
   for (const auto transport : {TransportKind::kSharedMemory, TransportKind::kTcp}) {
-    for (const auto topology : {Topology::kAuto, Topology::kTree, Topology::kRing, Topology::kFullMesh}) {
+    for (const auto topology :
+         {Topology::kAuto, Topology::kTree, Topology::kRing, Topology::kFullMesh}) {
       const int most = transport == TransportKind::kTcp ? 5 : 9;
-      for (int ranks = 1; ranks <= most; ++ranks) all.emplace_back(Shape{transport, topology}, ranks);
+      for (int ranks = 1; ranks <= most; ++ranks)
+        all.emplace_back(Shape{transport, topology}, ranks);
     }
   }
   return all;
@@ -142,7 +151,8 @@ TEST(AllReduceInSections, ReducesWhereTheDataLies) {
         comm->all_reduce(place, DType::kFloat32, ReduceOp::kSum);
         std::vector<float> want(count);
         for (std::size_t i = 0; i < count; ++i) {
-          want[i] = test::counter_sum<float>(ranks, [&](auto r) { return test::element<float>(r, i, offset); });
+          want[i] = test::counter_sum<float>(
+              ranks, [&](auto r) { return test::element<float>(r, i, offset); });
         }
         for (int r = 0; r < ranks; ++r) {
           ASSERT_EQ(std::memcmp(shared->of(r).data() + offset, want.data(), place.size()), 0) << r;

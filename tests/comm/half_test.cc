@@ -21,7 +21,8 @@ double value_by_definition(unsigned bits, int exponent_bits) {
     return mantissa == 0 ? sign * std::numeric_limits<double>::infinity() : std::nan("");
   }
   if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
-  return sign * std::ldexp(std::ldexp(1.0, mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
+  return sign *
+         std::ldexp(std::ldexp(1.0, mantissa_bits) + mantissa, exponent - bias - mantissa_bits);
 }
 
 struct Format {
@@ -51,10 +52,10 @@ TEST(Half, EveryPatternHasTheValueOfItsDefinitionAndComesBack) {
 
 TEST(Half, RoundsToTheNearestAndTiesToEven) {
   for (const Format& format : {kFloat16, kBFloat16}) {
-    const unsigned infinite = value_by_definition(0x7c00, format.exponent_bits) ==
-                                      std::numeric_limits<double>::infinity()
-                                  ? 0x7c00
-                                  : 0x7f80;
+    const unsigned infinite =
+        value_by_definition(0x7c00, format.exponent_bits) == std::numeric_limits<double>::infinity()
+            ? 0x7c00
+            : 0x7f80;
     for (unsigned bits = 0; bits + 1 < infinite; ++bits) {
       const double low = value_by_definition(bits, format.exponent_bits);
       const double high = value_by_definition(bits + 1, format.exponent_bits);

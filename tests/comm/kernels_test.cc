@@ -15,8 +15,8 @@ using test::elements;
 
 template <typename T>
 class KernelsOf : public testing::Test {};
-using Types = testing::Types<double, float, test::Float16, test::BFloat16, std::int8_t, std::int32_t, std::int64_t,
-                             std::uint8_t>;
+using Types = testing::Types<double, float, test::Float16, test::BFloat16, std::int8_t,
+                             std::int32_t, std::int64_t, std::uint8_t>;
 TYPED_TEST_SUITE(KernelsOf, Types);
 
 template <typename T>
@@ -24,14 +24,21 @@ T expected(T a, T b, ReduceOp op) {
   const double x = test::value_of(a);
   const double y = test::value_of(b);
   switch (op) {
-    case ReduceOp::kMax: return x > y ? a : b;
-    case ReduceOp::kMin: return x < y ? a : b;
+    case ReduceOp::kMax:
+      return x > y ? a : b;
+    case ReduceOp::kMin:
+      return x < y ? a : b;
     case ReduceOp::kProduct:
-      if constexpr (std::is_same_v<T, test::Float16>) return {float16_from_float(static_cast<float>(x * y))};
-      else if constexpr (std::is_same_v<T, test::BFloat16>) return {bfloat16_from_float(static_cast<float>(x * y))};
-      else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-      else return a * b;
-    default: return test::plus(a, b);
+      if constexpr (std::is_same_v<T, test::Float16>)
+        return {float16_from_float(static_cast<float>(x * y))};
+      else if constexpr (std::is_same_v<T, test::BFloat16>)
+        return {bfloat16_from_float(static_cast<float>(x * y))};
+      else if constexpr (std::is_integral_v<T>)
+        return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+      else
+        return a * b;
+    default:
+      return test::plus(a, b);
   }
 }
 
@@ -45,7 +52,8 @@ TYPED_TEST(KernelsOf, CombineElementByElementAtAnyLengthAndPlace) {
       auto b = elements<T>(2, count);
       if constexpr (std::is_same_v<T, std::int64_t>) {
         for (auto* values : {&a, &b}) {
-          for (T& value : *values) value = static_cast<T>(static_cast<std::uint64_t>(value) & keep) - (T{1} << 40);
+          for (T& value : *values)
+            value = static_cast<T>(static_cast<std::uint64_t>(value) & keep) - (T{1} << 40);
         }
       }
       std::vector<T> want(count);
@@ -63,8 +71,8 @@ TYPED_TEST(KernelsOf, CombineElementByElementAtAnyLengthAndPlace) {
       if (count < 2) continue;
       // One element further: no vector is aligned.
       std::vector<T> shifted(count);
-      combine(bytes_of(shifted).data() + sizeof(T), bytes_of(a).data() + sizeof(T), bytes_of(b).data() + sizeof(T),
-              count - 1);
+      combine(bytes_of(shifted).data() + sizeof(T), bytes_of(a).data() + sizeof(T),
+              bytes_of(b).data() + sizeof(T), count - 1);
       want[0] = T{};
       ASSERT_TRUE(test::same_bits(shifted, want)) << "unaligned";
     }
@@ -92,7 +100,8 @@ TEST(Kernels, NanSurvivesMaxAndMin) {
   for (const auto op : {ReduceOp::kMax, ReduceOp::kMin}) {
     for (const auto& [a, b] : {std::pair{nan, 1.0f}, std::pair{1.0f, nan}, std::pair{nan, nan}}) {
       std::vector<float> left(17, a), right(17, b), out(17);
-      combine_of(DType::kFloat32, op)(bytes_of(out).data(), bytes_of(left).data(), bytes_of(right).data(), 17);
+      combine_of(DType::kFloat32, op)(bytes_of(out).data(), bytes_of(left).data(),
+                                      bytes_of(right).data(), 17);
       for (const float value : out) EXPECT_NE(value, value);
     }
   }

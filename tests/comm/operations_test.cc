@@ -117,7 +117,8 @@ TEST_P(Operations, GatherAndScatterAreInverse) {
     std::vector<std::int32_t> all(rank == root ? count * ranks() : 0);
     comm.gather(bytes_of(in), bytes_of(all), root);
     for (int r = 0; rank == root && r < ranks(); ++r) {
-      for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(all[r * count + i], test::element<std::int32_t>(r, i));
+      for (std::size_t i = 0; i < count; ++i)
+        ASSERT_EQ(all[r * count + i], test::element<std::int32_t>(r, i));
     }
     std::vector<std::int32_t> back(count);
     comm.scatter(bytes_of(all), bytes_of(back), root);
@@ -168,8 +169,10 @@ TEST_P(Operations, ArgumentsThatCannotBeRightAreRefusedAndSpendNothing) {
     EXPECT_THROW(comm->send(bytes, world.rank()), ConfigError);
     EXPECT_THROW(comm->receive(bytes, ranks()), ConfigError);
     EXPECT_THROW(comm->all_gather(bytes, std::span(bytes).first(5)), ConfigError);
-    EXPECT_THROW(comm->reduce_blocks(BlockPlan::even(4, ranks() + 1), {}, bytes, DType::kFloat32), ConfigError);
-    EXPECT_THROW(comm->reduce_blocks(BlockPlan::even(0, ranks()), {}, bytes, DType::kFloat32), ConfigError);
+    EXPECT_THROW(comm->reduce_blocks(BlockPlan::even(4, ranks() + 1), {}, bytes, DType::kFloat32),
+                 ConfigError);
+    EXPECT_THROW(comm->reduce_blocks(BlockPlan::even(0, ranks()), {}, bytes, DType::kFloat32),
+                 ConfigError);
     if (comm->transport() == TransportKind::kTcp) {
       EXPECT_THROW(comm->share(64), ConfigError);
     }

@@ -17,7 +17,8 @@ using test::run_threads;
 
 BlockPlan random_plan(std::int64_t leaves, int ranks, std::uint64_t seed) {
   std::vector<std::int64_t> cuts{0, leaves};
-  for (int i = 1; i < ranks; ++i) cuts.push_back(static_cast<std::int64_t>(test::mix(i, seed) % (leaves + 1)));
+  for (int i = 1; i < ranks; ++i)
+    cuts.push_back(static_cast<std::int64_t>(test::mix(i, seed) % (leaves + 1)));
   std::sort(cuts.begin(), cuts.end());
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (int i = 0; i < ranks; ++i) ranges.emplace_back(cuts[i], cuts[i + 1] - cuts[i]);
@@ -25,7 +26,8 @@ BlockPlan random_plan(std::int64_t leaves, int ranks, std::uint64_t seed) {
 }
 
 template <typename T, typename Leaf>
-std::vector<std::vector<T>> my_blocks(const BlockPlan& plan, int rank, std::size_t count, const Leaf& leaf) {
+std::vector<std::vector<T>> my_blocks(const BlockPlan& plan, int rank, std::size_t count,
+                                      const Leaf& leaf) {
   std::vector<std::vector<T>> blocks;
   const auto [first, held] = plan.blocks_of(rank);
   for (const Block& block : plan.blocks().subspan(first, held)) {
@@ -45,7 +47,8 @@ std::vector<std::span<const std::byte>> spans(const std::vector<std::vector<T>>&
   return all;
 }
 
-void check_random_plans(TransportKind transport, std::vector<Topology> topologies, int ranks, int plans) {
+void check_random_plans(TransportKind transport, std::vector<Topology> topologies, int ranks,
+                        int plans) {
   run_threads(ranks, [&](World world) {
     auto comm = Communicator::create(world, {.transport = transport});
     for (int n = 0; n < plans; ++n) {
@@ -53,7 +56,9 @@ void check_random_plans(TransportKind transport, std::vector<Topology> topologie
       const auto leaves = static_cast<std::int64_t>(seed % 40 + 1);
       const BlockPlan plan = random_plan(leaves, ranks, seed);
       const std::size_t count = std::vector<std::size_t>{1, 1023, 1025, 5000}[n % 4];
-      const auto leaf = [&](std::int64_t v, std::size_t i) { return test::element<float>(v, i, seed); };
+      const auto leaf = [&](std::int64_t v, std::size_t i) {
+        return test::element<float>(v, i, seed);
+      };
       const auto mine = my_blocks<float>(plan, world.rank(), count, leaf);
       std::vector<float> want(count), out(count);
       for (std::size_t i = 0; i < count; ++i) {
@@ -62,7 +67,8 @@ void check_random_plans(TransportKind transport, std::vector<Topology> topologie
       for (const Topology topology : topologies) {
         std::fill(out.begin(), out.end(), 7.0f);
         comm->reduce_blocks(plan, spans(mine), bytes_of(out), DType::kFloat32, topology);
-        ASSERT_TRUE(test::same_bits(out, want)) << name_of(topology) << ", " << leaves << " leaves, plan " << n;
+        ASSERT_TRUE(test::same_bits(out, want))
+            << name_of(topology) << ", " << leaves << " leaves, plan " << n;
       }
     }
   });
@@ -70,7 +76,8 @@ void check_random_plans(TransportKind transport, std::vector<Topology> topologie
 
 TEST(ReduceBlocks, AnyPlacementGivesTheBitsOfTheCounter) {
   for (int ranks = 1; ranks <= 8; ++ranks) {
-    check_random_plans(TransportKind::kSharedMemory, {Topology::kAuto, Topology::kTree, Topology::kFullMesh}, ranks, 12);
+    check_random_plans(TransportKind::kSharedMemory,
+                       {Topology::kAuto, Topology::kTree, Topology::kFullMesh}, ranks, 12);
   }
 }
 
@@ -105,12 +112,15 @@ TEST(ReduceBlocks, NegativeZerosStayAlsoWhenRanksHoldNothing) {
     for (const std::int64_t leaves : {1, 2, 3, 11}) {
       const BlockPlan plan = BlockPlan::even(leaves, ranks);
       const std::size_t count = 2000;
-      const std::vector<std::vector<float>> mine(plan.blocks_of(world.rank()).second, std::vector<float>(count, -0.0f));
-      for (const Topology topology : {Topology::kAuto, Topology::kTree, Topology::kRing, Topology::kFullMesh}) {
+      const std::vector<std::vector<float>> mine(plan.blocks_of(world.rank()).second,
+                                                 std::vector<float>(count, -0.0f));
+      for (const Topology topology :
+           {Topology::kAuto, Topology::kTree, Topology::kRing, Topology::kFullMesh}) {
         std::vector<float> out(count, 1.0f);
         comm->reduce_blocks(plan, spans(mine), bytes_of(out), DType::kFloat32, topology);
         for (const float value : out) {
-          ASSERT_TRUE(value == 0 && std::signbit(value)) << name_of(topology) << ", " << leaves << " leaves";
+          ASSERT_TRUE(value == 0 && std::signbit(value))
+              << name_of(topology) << ", " << leaves << " leaves";
         }
       }
     }

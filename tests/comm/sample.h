@@ -13,7 +13,8 @@
 #include "yoke/base/dtype.h"
 #include "yoke/comm/half.h"
 
-/// Data for collectives, and what they must make of it, computed by one thread without yoke's plans and kernels.
+/// Data for collectives, and what they must make of it, computed by one thread without yoke's plans
+/// and kernels.
 namespace yoke::test {
 
 /// A 64-bit mix of three numbers (the finalizer of MurmurHash3).
@@ -72,7 +73,8 @@ struct Element<std::uint8_t> {
 template <typename T>
 T element(std::uint64_t rank, std::uint64_t i, std::uint64_t seed = 0) {
   const std::uint64_t random = mix(rank, i, seed);
-  const double value = std::ldexp(static_cast<double>(random % 4001) - 2000.0, static_cast<int>(random >> 32 & 15) - 8);
+  const double value = std::ldexp(static_cast<double>(random % 4001) - 2000.0,
+                                  static_cast<int>(random >> 32 & 15) - 8);
   if constexpr (std::is_same_v<T, BFloat16>) {
     return {comm::bfloat16_from_float(static_cast<float>(value))};
   } else if constexpr (std::is_same_v<T, Float16>) {
@@ -93,17 +95,22 @@ std::vector<T> elements(std::uint64_t rank, std::size_t count, std::uint64_t see
 
 template <typename T>
 double value_of(T value) {
-  if constexpr (std::is_same_v<T, BFloat16>) return comm::float_from_bfloat16(value.bits);
-  else if constexpr (std::is_same_v<T, Float16>) return comm::float_from_float16(value.bits);
-  else return static_cast<double>(value);
+  if constexpr (std::is_same_v<T, BFloat16>)
+    return comm::float_from_bfloat16(value.bits);
+  else if constexpr (std::is_same_v<T, Float16>)
+    return comm::float_from_float16(value.bits);
+  else
+    return static_cast<double>(value);
 }
 
 template <typename T>
 T plus(T a, T b) {
   if constexpr (std::is_same_v<T, BFloat16>) {
-    return {comm::bfloat16_from_float(comm::float_from_bfloat16(a.bits) + comm::float_from_bfloat16(b.bits))};
+    return {comm::bfloat16_from_float(comm::float_from_bfloat16(a.bits) +
+                                      comm::float_from_bfloat16(b.bits))};
   } else if constexpr (std::is_same_v<T, Float16>) {
-    return {comm::float16_from_float(comm::float_from_float16(a.bits) + comm::float_from_float16(b.bits))};
+    return {comm::float16_from_float(comm::float_from_float16(a.bits) +
+                                     comm::float_from_float16(b.bits))};
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
   } else {
@@ -111,8 +118,8 @@ T plus(T a, T b) {
   }
 }
 
-/// The canonical sum of one element over leaves 0 .. leaves - 1, as a binary counter carries: place k holds the sum
-/// of 2^k leaves or nothing.
+/// The canonical sum of one element over leaves 0 .. leaves - 1, as a binary counter carries: place
+/// k holds the sum of 2^k leaves or nothing.
 template <typename T, typename Leaf>
 T counter_sum(std::int64_t leaves, const Leaf& leaf) {
   std::vector<std::pair<bool, T>> places(64, {false, T{}});
@@ -146,7 +153,8 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 
 template <typename T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 }  // namespace yoke::test

@@ -27,8 +27,8 @@ struct Call {
 /// operation is communicator.h's. One caller at a time; abort() and counters() may come from any
 /// thread. Throws as the communicator does; what was thrown once need not be remembered.
 ///
-/// Nothing of a caller's memory is written before the tags of all contributions have been compared,
-/// so a mismatch leaves every input as it was.
+/// No input is written, also where it is the output too, before the tags of all contributions have
+/// been compared: a mismatch leaves every input as it was.
 class Backend {
  public:
   virtual ~Backend() = default;

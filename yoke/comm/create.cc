@@ -63,6 +63,11 @@ std::unique_ptr<Communicator> Communicator::create(const World& world,
     backend = std::make_unique<MessageBackend>(
         net::make_tcp_transport(world.place(), world.store(), name, tcp));
   }
+  // Nobody goes on before all are there: a rank that fails in its first call would otherwise fail
+  // this one on others.
+  backend->barrier({.tag = {.operation = static_cast<std::uint8_t>(Operation::kBarrier)},
+                    .topology = backend->choose(Operation::kBarrier, Topology::kAuto, 0),
+                    .deadline = deadline});
   return std::make_unique<GroupCommunicator>(world, options, transport, std::move(backend));
 }
 

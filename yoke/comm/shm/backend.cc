@@ -8,10 +8,7 @@ ShmBackend::ShmBackend(const Place& place, net::SharedMemory& memory, const std:
                        Deadline deadline)
     : group_(net::ShmGroup::join(place, memory, name, deadline)),
       messages_(net::make_shm_transport(group_, memory, deadline)),
-      direct_(group_, memory, deadline) {
-  // Names of the regions may be forgotten once all ranks have opened them.
-  direct_.compare({.tag = {}, .topology = Topology::kAuto, .deadline = deadline});
-}
+      direct_(group_, memory, deadline) {}
 
 Topology ShmBackend::choose(Operation operation, Topology asked, std::size_t bytes) const {
   const bool between_two = operation == Operation::kSend || operation == Operation::kReceive;
