@@ -41,10 +41,11 @@ class Dataset {
 
 struct DataOptions {
   std::string kind = "csv";  ///< "csv", "idx", "text"
-  std::string path;    ///< csv, text: the file (gzip or plain). idx: the images of the training set
-  std::string labels;  ///< idx: its labels
-  std::string test_path;  ///< idx: images to evaluate on; csv, text: a file; empty: a hold-out
-  std::string test_labels;
+  std::string path =
+      {};  ///< csv, text: the file (gzip or plain). idx: the images of the training set
+  std::string labels = {};     ///< idx: its labels
+  std::string test_path = {};  ///< idx: images to evaluate on; csv, text: a file; empty: a hold-out
+  std::string test_labels = {};
   double hold_out = 0.1;  ///< part kept for evaluation where there is no test file, 0 for none.
                           ///< csv, idx: rows drawn by hold_out_seed; text: the end
   std::uint64_t hold_out_seed = 0;
