@@ -12,16 +12,13 @@
 #include "yoke/net/tcp/control_plane.h"
 #include "yoke/net/tcp/data_link.h"
 #include "yoke/net/tcp/mesh.h"
+#include "yoke/net/tcp/spin_budget.h"
 
 namespace yoke::net {
 namespace {
 
-using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-/// How long to look at the sockets before sleeping in poll(), where every rank has a core of its
-/// own: longer than an answer over the loopback takes, shorter than waking from poll() twice.
-constexpr auto kSpin = microseconds(50);
 /// How long after the deadline to wait for the pongs that tell who is at fault.
 constexpr auto kPongLimit = milliseconds(300);
 /// How long the end of a data connection may come before the control frame that explains it.
@@ -82,34 +79,43 @@ class TcpTransport final : public Transport {
            Deadline deadline) {
     prepare(tag, out, in);
     TransportCounters sent;
-    auto last_move = Clock::now();
     look();
     for (int round = 1; !active_.empty(); ++round) {
-      bool moved = advance(sent);
-      if (round % kRoundsPerLook == 0) {
+      if (!advance(sent)) {
+        wait_for_peers(sent, tag, deadline);
+      } else if (round % kRoundsPerLook == 0) {
         look();
-      }
-      auto now = Clock::now();
-      if (moved) {
-        last_move = now;
-        if (now < deadline.at()) {
-          continue;
+        if (deadline.passed() && !active_.empty()) {
+          give_up(tag, deadline);
         }
-      }
-      if (active_.empty()) {
-        break;
-      }
-      if (now >= deadline.at()) {
-        give_up(tag, deadline);
-      }
-      if (!spin_ || now - last_move > kSpin) {
-        sleep(deadline);
-        look();
       }
     }
     payload_bytes_ += sent.payload_bytes;
     wire_bytes_ += sent.wire_bytes;
     messages_ += sent.messages;
+  }
+
+  /// Nothing can move now: returns when something has, or may.
+  void wait_for_peers(TransportCounters& sent, const CallTag& tag, Deadline deadline) {
+    if (active_.empty()) {
+      return;
+    }
+    auto start = Clock::now();
+    if (start >= deadline.at()) {
+      give_up(tag, deadline);
+    }
+    auto spin = spin_.begin();
+    while (Clock::now() - start < spin) {
+      if (advance(sent)) {
+        return spin_.found();
+      }
+    }
+    if (spin > Clock::duration::zero()) {
+      spin_.found_nothing();
+    }
+    if (sleep(deadline)) {
+      look();
+    }
   }
 
   DataLink& link_to(int peer) {
@@ -179,7 +185,8 @@ class TcpTransport final : public Transport {
     return ranks;
   }
 
-  void sleep(Deadline deadline) {
+  /// True when there is something to hear from the control plane.
+  bool sleep(Deadline deadline) {
     polled_.assign(1, {control_.descriptor(), POLLIN, 0});
     for (const auto* link : active_) {
       polled_.push_back(
@@ -190,6 +197,7 @@ class TcpTransport final : public Transport {
     if (::poll(polled_.data(), polled_.size(), poll_milliseconds(deadline)) < 0 && errno != EINTR) {
       throw CommunicationError(cat("poll failed: ", error_text(errno), "."));
     }
+    return polled_[0].revents != 0;
   }
 
   [[noreturn]] void throw_left(int peer) const {
@@ -270,7 +278,7 @@ class TcpTransport final : public Transport {
   const int rank_;
   const int size_;
   const std::uint64_t generation_;
-  const bool spin_;
+  SpinBudget spin_;
   ControlPlane control_;
   std::vector<DataLink> links_;
   std::vector<DataLink*> active_;  ///< links with something to move in this call
