@@ -1,4 +1,5 @@
-// Collectives without a model: each rank throws darts at a circle, and all learn the estimate of pi.
+// Collectives without a model: each rank throws darts at a circle, and all learn the estimate of
+// pi.
 //
 //   ./collectives                              alone
 //   yoke launch -n 4 -- ./collectives          also under torchrun, mpirun or srun
@@ -34,8 +35,9 @@ int main() {
                           yoke::comm::ReduceOp::kSum);
 
     if (world.rank() == 0) {
-      std::cout << "pi is about " << 4.0 * static_cast<double>(counts[0]) / static_cast<double>(counts[1])
-                << " (" << counts[1] << " darts, " << world.size() << " ranks)\n";
+      std::cout << "pi is about "
+                << 4.0 * static_cast<double>(counts[0]) / static_cast<double>(counts[1]) << " ("
+                << counts[1] << " darts, " << world.size() << " ranks)\n";
     }
     return 0;
   } catch (const std::exception& error) {

@@ -1,7 +1,9 @@
-// A model of one's own under yoke's whole training loop: data sets, schedules, evaluation, checkpoints, resume.
+// A model of one's own under yoke's whole training loop: data sets, schedules, evaluation,
+// checkpoints, resume.
 //
 //   ./custom_model data/digits.csv.gz runs/custom                       alone
-//   yoke launch -n 3 -- ./custom_model data/digits.csv.gz runs/custom   the same weights, bit for bit
+//   yoke launch -n 3 -- ./custom_model data/digits.csv.gz runs/custom   the same weights, bit for
+//   bit
 //
 // Started again, it goes on where the folder's newest checkpoint is.
 #include <torch/torch.h>
@@ -10,6 +12,7 @@
 #include <iostream>
 #include <memory>
 
+#include "yoke/base/exit_code.h"
 #include "yoke/yoke.h"
 
 // A multi-layer perceptron with a shortcut: plain libtorch, it knows nothing of yoke.
@@ -30,7 +33,8 @@ struct Shortcut : torch::nn::Module {
 };
 
 std::shared_ptr<yoke::model::LayerList> make_shortcut(const yoke::model::ModelOptions& options,
-                                                      const yoke::data::Shape& shape, std::uint64_t seed) {
+                                                      const yoke::data::Shape& shape,
+                                                      std::uint64_t seed) {
   torch::manual_seed(seed);  // the initial weights
   auto net = std::make_shared<Shortcut>(shape.input.at(0), shape.classes, options);
   auto layers = std::make_shared<yoke::model::LayerList>();
@@ -56,6 +60,11 @@ int main(int argc, char** argv) {
 
     const auto world = yoke::World::from_environment();
     const yoke::RunFolder folder(argv[2]);
+    if (world.rank() == 0) {
+      yoke::ConfigTree tree;
+      yoke::train::bind(tree, config);
+      yoke::train::prepare_folder(folder, tree, /*fresh=*/false);
+    }
     const auto report = yoke::train::run(config, world, {.folder = folder}, registry);
     if (world.rank() == 0) {
       std::cout << "test accuracy " << 100.0 * report.metrics.at("test_accuracy") << " %\nstate "

@@ -1,8 +1,9 @@
-// An ordinary libtorch training loop with its own module, data and optimizer. The lines marked "yoke" make it data
-// parallel:
+// An ordinary libtorch training loop with its own module, data and optimizer. The lines marked
+// "yoke" make it data parallel:
 //
 //   ./minimal_loop                          alone
-//   yoke launch -n 2 -- ./minimal_loop      the same weights, bit for bit; also under torchrun, mpirun or srun
+//   yoke launch -n 2 -- ./minimal_loop      the same weights, bit for bit; also under torchrun,
+//   mpirun or srun
 #include <torch/torch.h>
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <numbers>
 #include <utility>
 
+#include "yoke/base/exit_code.h"
 #include "yoke/yoke.h"
 
 struct Net : torch::nn::Module {
@@ -26,12 +28,14 @@ struct Net : torch::nn::Module {
   }
 };
 
-// Three arms of a spiral: points in the plane and the arm that each lies on. The same on every rank.
+// Three arms of a spiral: points in the plane and the arm that each lies on. The same on every
+// rank.
 std::pair<torch::Tensor, torch::Tensor> spirals(std::int64_t points) {
   torch::manual_seed(7);
   const auto arm = torch::arange(points) % 3;
   const auto radius = torch::rand(points);
-  const auto angle = 4.0 * radius + arm * (2.0 * std::numbers::pi / 3.0) + 0.1 * torch::randn(points);
+  const auto angle =
+      4.0 * radius + arm * (2.0 * std::numbers::pi / 3.0) + 0.1 * torch::randn(points);
   return {torch::stack({radius * torch::cos(angle), radius * torch::sin(angle)}, 1), arm};
 }
 
@@ -58,7 +62,7 @@ int main() {
     if (world.rank() == 0) {
       const auto right = model->forward(points).argmax(1).eq(arms).to(torch::kFloat64).mean();
       std::cout << "accuracy " << 100.0 * right.item<double>() << " %\nparameters "
-                << yoke::parameters_sha256(*model) << "\n";
+                << trainer.parameters_sha256() << "\n";
     }
     return 0;
   } catch (const std::exception& error) {
