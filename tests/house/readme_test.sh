@@ -13,6 +13,7 @@ rows=0
 wrong=0
 while IFS= read -r row; do
   rows=$((rows + 1))
+  # shellcheck disable=SC2016  # the backticks are the README's
   tests=$(sed 's/ *|$//; s/.*| *//' <<<"$row" | grep -o '`[^`]*`' | tr -d '`' || true)
   if [[ -z $tests ]]; then
     echo "names no test: $row"
