@@ -20,9 +20,9 @@ while IFS= read -r row; do
     wrong=$((wrong + 1))
   fi
   for name in $tests; do
-    # `Suite.*` stands for all tests of a suite.
-    pattern=$(sed 's/[.[\/]/\\&/g; s/\*/.*/g' <<<"$name")
-    if ! grep -qx -- "$pattern" "$known"; then
+    # `Suite.*` stands for all tests of a suite, and a test with parameters for all instances of it.
+    pattern=$(sed 's/[.[]/\\&/g; s/\*/.*/g' <<<"$name")
+    if ! grep -qxE -- "([^.]*/)?${pattern/\\./(\/[^.]*)?\\.}(/.*)?" "$known"; then
       echo "no such test: $name, in the row: $row"
       wrong=$((wrong + 1))
     fi
