@@ -9,9 +9,13 @@
 namespace yoke::model {
 namespace {
 
-torch::Tensor as_parameters_are(torch::Tensor input, const Layer& layer) {
+torch::Tensor as_parameters_are(torch::Tensor input,
+                                const std::vector<std::shared_ptr<Layer>>& layers) {
   if (!input.is_floating_point()) return input;
-  for (const auto& parameter : layer.parameters()) return input.to(parameter.scalar_type());
+  for (const auto& layer : layers) {
+    auto parameters = layer->parameters();
+    if (!parameters.empty()) return input.to(parameters.front().scalar_type());
+  }
   return input;
 }
 
@@ -32,7 +36,7 @@ LayerList& LayerList::add(const std::string& name, std::shared_ptr<Layer> layer)
 }
 
 torch::Tensor LayerList::forward(torch::Tensor input, const StepContext& context) {
-  if (!layers_.empty()) input = as_parameters_are(std::move(input), *layers_.front());
+  input = as_parameters_are(std::move(input), layers_);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     StepContext own = context;
     if (calls_[i] > 0) own.key = context.key.with("call").with(calls_[i]);

@@ -49,7 +49,7 @@ class LayerList : public torch::nn::Module {
   /// In the order of calls; a layer that was added twice is there twice.
   const std::vector<std::shared_ptr<Layer>>& layers() const { return layers_; }
 
-  /// A floating-point input is converted to the type of the first layer's parameters.
+  /// A floating-point input is converted to the type of the first parameter.
   torch::Tensor forward(torch::Tensor input, const StepContext& context);
   bool uses_process_generator() const;
   /// Draws all initial weights, keyed by (seed, layer name, parameter name, element).
