@@ -104,7 +104,7 @@ TEST_F(Log, LinesOfThreadsStayWhole) {
 }
 
 // A worker is forked while threads of the launcher log: it must be able to log too, and not wait
-// for a lock that no thread of it holds. The test's time limit is the deadline.
+// for a lock that no thread of it holds.
 TEST_F(Log, AForkedChildCanLog) {
   const test::CapturedStderr captured;
   std::atomic<bool> done = false;
