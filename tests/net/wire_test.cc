@@ -8,12 +8,18 @@
 
 #include <random>
 
-#include "tests/net/wire_mutations.h"
 #include "yoke/base/error.h"
 #include "yoke/net/store_protocol.h"
 
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size);
+
 namespace yoke::net {
 namespace {
+
+/// tests/net/wire_fuzz.cc, on one input.
+void check_decoders(std::span<const std::byte> bytes) {
+  LLVMFuzzerTestOneInput(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+}
 
 FrameHeader a_header() {
   FrameHeader header;

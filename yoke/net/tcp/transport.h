@@ -17,9 +17,14 @@ struct TcpOptions {
   std::string bind_address{};    ///< empty: the address that reaches the master
 };
 
-/// One connection for each pair of ranks. Collective: every rank of the place calls it with the
-/// same `name`, which tells this communicator's connections from others of the job. Frames carry
-/// magic, generation, tag, sizes and a CRC-32C of header and payload.
+/// Two connections for each pair of ranks, one for data and one for control (net/tcp/data_link.h,
+/// net/tcp/control_plane.h). Collective: every rank of the place calls it with the same `name`,
+/// which tells this communicator's connections from others of the job. Frames carry magic,
+/// generation, tag, sizes and a CRC-32C of header and payload; counters().wire_bytes is the payload
+/// and kFrameHeaderBytes for each of frames_of(bytes) frames of a message (net/wire.h).
+///
+/// Throws Timeout that names the ranks that did not connect, PeerLost when the process of one has
+/// ended, JoinRefused when one does not accept this rank.
 std::unique_ptr<Transport> make_tcp_transport(const Place& place, Store& store,
                                               const std::string& name, const TcpOptions& options);
 
