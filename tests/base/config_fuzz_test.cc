@@ -19,7 +19,7 @@ const std::filesystem::path kCorpus = YOKE_CONFIG_CORPUS;
 TEST(ConfigFuzz, TheCorpusAndItsMutationsKeepTheLaws) {
   std::string last;
   try {
-    test::replay(LLVMFuzzerTestOneInput, kCorpus, 5000, last);
+    test::replay(LLVMFuzzerTestOneInput, kCorpus, 3000, last);
   } catch (const std::exception& error) {
     FAIL() << error.what() << ", for: " << testing::PrintToString(last);
   }
