@@ -59,13 +59,14 @@ int main(int argc, char** argv) {
     registry.add("shortcut", make_shortcut);
 
     const auto world = yoke::World::from_environment();
-    const yoke::RunFolder folder(argv[2]);
+    yoke::train::RunOptions options;
+    options.folder = yoke::RunFolder(argv[2]);
     if (world.rank() == 0) {
       yoke::ConfigTree tree;
       yoke::train::bind(tree, config);
-      yoke::train::prepare_folder(folder, tree, /*fresh=*/false);
+      yoke::train::prepare_folder(options.folder, tree, /*fresh=*/false);
     }
-    const auto report = yoke::train::run(config, world, {.folder = folder}, registry);
+    const auto report = yoke::train::run(config, world, options, registry);
     if (world.rank() == 0) {
       std::cout << "test accuracy " << 100.0 * report.metrics.at("test_accuracy") << " %\nstate "
                 << report.state_sha256 << "\n";
