@@ -5,8 +5,10 @@
 #include <set>
 
 #include "yoke/base/error.h"
+#include "yoke/base/random.h"
 #include "yoke/optim/norm.h"
 #include "yoke/tensor/bridge.h"
+#include "yoke/tensor/fingerprint.h"
 #include "yoke/tensor/named_hash.h"
 
 namespace yoke {

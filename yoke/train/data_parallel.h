@@ -59,16 +59,19 @@ class DataParallel {
     bool shuffle = true;
     bool drop_last = false;
     double clip_norm = 0.0;  ///< largest global norm of the gradient; 0: no clipping
+    bool mixed = false;      ///< let ranks join that would compute other bits; the promise is off
     std::size_t bucket_bytes = 4 << 20;
     comm::TransportKind transport = comm::TransportKind::kAuto;
     comm::Topology topology = comm::Topology::kAuto;
     Clock::duration timeout = std::chrono::seconds(60);
   };
 
-  /// Collective. Parameters and buffers become those of rank 0. `module` and `optimizer` must
-  /// outlive this object. Throws ConfigError for what cannot be right: L-BFGS (it evaluates the
-  /// model several times a step), an optimizer of parameters that the module does not have, options
-  /// out of range, a module with dropout when ranks are threads.
+  /// Collective. Ranks compare what their bits depend on (build, processor, threads inside an
+  /// operation, options): JoinRefused names both sides of a difference, unless `mixed`. Parameters
+  /// and buffers become those of rank 0. `module` and `optimizer` must outlive this object. Throws
+  /// ConfigError for what cannot be right: L-BFGS (it evaluates the model several times a step), an
+  /// optimizer of parameters that the module does not have, options out of range, a module with
+  /// dropout when ranks are threads.
   DataParallel(torch::nn::Module& module, torch::optim::Optimizer& optimizer, const World& world,
                const Options& options);
 

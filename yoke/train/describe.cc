@@ -2,6 +2,7 @@
 #include <iomanip>
 #include <sstream>
 
+#include "yoke/base/text.h"
 #include "yoke/comm/block_plan.h"
 #include "yoke/comm/communicator.h"
 #include "yoke/train/job.h"

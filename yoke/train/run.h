@@ -17,8 +17,8 @@ namespace yoke::train {
 
 struct RunOptions {
   RunFolder folder{"runs/run"};
-  std::string
-      config_folder;  ///< folder of the run file: relative data paths are looked for there too
+  /// Folder of the run file: relative data paths are looked for there too.
+  std::string config_folder{};
   std::optional<std::int64_t>
       stop_after;  ///< end this sitting after so many steps, as if interrupted
   Progress::Style progress = Progress::Style::kNone;
