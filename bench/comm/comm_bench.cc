@@ -3,6 +3,8 @@
 //
 //   comm_bench [RANKS] [SMALLEST_BYTES] [LARGEST_BYTES]     (default: 2 8 104857600)
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -24,6 +26,16 @@ using comm::Contender;
 using comm::Measured;
 using comm::TransportKind;
 
+constexpr std::size_t kSizes[] = {8,
+                                  1 << 10,
+                                  16 << 10,
+                                  64 << 10,
+                                  1 << 20,
+                                  4 << 20,
+                                  std::size_t{25} << 20,
+                                  std::size_t{100} << 20};
+constexpr std::size_t kLarge = std::size_t{64} << 10;
+
 std::string size_name(std::size_t bytes) {
   if (bytes < 1024) return cat(bytes, " B");
   return bytes < 1 << 20 ? cat(bytes >> 10, " KiB") : cat(bytes >> 20, " MiB");
@@ -39,14 +51,42 @@ std::string microseconds(double seconds) {
   return text;
 }
 
-/// The shortest of several runs: what the line takes when nothing else happens.
-double round_trip(Communicator& comm, comm::SharedSections& sections) {
+Measured round_trip(Communicator& comm) {
+  const auto lines = comm.share(4096);
   std::vector<double> runs;
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < 25; ++i) {
     comm.barrier();
-    runs.push_back(comm::cache_line_round_trip(sections, comm.rank(), 20'000));
+    runs.push_back(comm::cache_line_round_trip(*lines, comm.rank(), 5000));
   }
-  return comm::median_of(runs);
+  return {comm::median_of(runs), *std::min_element(runs.begin(), runs.end())};
+}
+
+void print_head(const std::string& why_no_gloo) {
+  if (!why_no_gloo.empty()) std::cout << why_no_gloo << "\n";
+  std::cout
+      << "us: medians of 7 interleaved rounds, and the best sample of all (the one that other "
+         "work on the machine disturbed least)\n"
+         "limit: a cache line there and back below 64 KiB (an all-reduce needs half of that); "
+         "else its memory traffic alone\n"
+         "in place: the data lies in a shared section; private: anywhere\n\n"
+      << std::flush;
+  std::printf("%8s %-7s %10s %10s %10s %10s %10s | %8s %8s %8s\n", "", "", "limit", "in place",
+              "private", "yoke tcp", "gloo tcp", "limit /", "limit /", "gloo /");
+  std::printf("%8s %-7s %10s %10s %10s %10s %10s | %8s %8s %8s\n", "", "", "", "", "", "", "",
+              "in place", "private", "in place");
+}
+
+/// `times`: in place, private, tcp, and gloo if there is one.
+void print_row(const std::string& size, const char* kind, double limit,
+               const std::vector<double>& times) {
+  const bool gloo = times.size() > 3;
+  std::printf("%8s %-7s %10s %10s %10s %10s %10s | %7.0f%% %7.0f%% %8s\n", size.c_str(), kind,
+              microseconds(limit).c_str(), microseconds(times[0]).c_str(),
+              microseconds(times[1]).c_str(), microseconds(times[2]).c_str(),
+              gloo ? microseconds(times[3]).c_str() : "not built", 100 * limit / times[0],
+              100 * limit / times[1],
+              gloo ? cat(std::round(times[3] / times[0] * 10) / 10, "x").c_str() : "");
+  std::fflush(stdout);
 }
 
 int run(const World& world, std::size_t smallest, std::size_t largest) {
@@ -55,21 +95,10 @@ int run(const World& world, std::size_t smallest, std::size_t largest) {
   const auto tcp = Communicator::create(world, {.transport = TransportKind::kTcp, .name = "tcp"});
   std::string why;
   const auto gloo = gloo_all_reduce(*shm, why);
-  const auto lines = shm->share(4096);
-  const double trip = round_trip(*shm, *lines);
-  const bool speaks = world.rank() == 0;
-  if (speaks) {
-    std::cout << "cache line, there and back: " << microseconds(trip) << " us\n";
-    if (!why.empty()) std::cout << why << "\n";
-    std::cout << "times in us, medians of 7 interleaved rounds; `limit` is a cache line's round "
-                 "trip below 64 KiB (an "
-                 "all-reduce needs half of one), else the memory traffic alone\n\n";
-    std::printf("%10s %10s %12s %12s %10s %12s %12s %12s %10s\n", "bytes", "limit", "in place",
-                "private", "limit/it", "private ", "yoke tcp", "gloo tcp", "gloo/it");
-  }
-  for (std::size_t bytes :
-       {std::size_t{8}, std::size_t{1} << 10, std::size_t{16} << 10, std::size_t{64} << 10,
-        std::size_t{1} << 20, std::size_t{25} << 20, std::size_t{100} << 20}) {
+  const Measured trip = round_trip(*shm);
+  if (world.rank() == 0) print_head(why);
+
+  for (const std::size_t bytes : kSizes) {
     if (bytes < smallest || bytes > largest) continue;
     const auto sections = shm->share(bytes);
     const std::span<std::byte> shared = sections->of(world.rank()).first(bytes);
@@ -78,32 +107,30 @@ int run(const World& world, std::size_t smallest, std::size_t largest) {
     const auto all_reduce = [](Communicator& comm, std::span<std::byte> place) {
       return [&comm, place] { comm.all_reduce(place, DType::kFloat32, comm::ReduceOp::kSum); };
     };
-    const bool large = bytes >= std::size_t{64} << 10;
     std::vector<Contender> contenders = {{"in place", all_reduce(*shm, shared), shared},
                                          {"private", all_reduce(*shm, data), data},
                                          {"tcp", all_reduce(*tcp, data), data}};
     if (gloo) contenders.push_back({"gloo", [&] { gloo(data); }, data});
-    if (large) {
-      for (const auto stores : {comm::Stores::kPlain, comm::Stores::kStreaming}) {
-        contenders.push_back({"limit",
-                              [&, stores] {
-                                comm::memory_bound_pass(*sections, world.rank(), world.size(),
-                                                        bytes, stores);
-                              },
-                              shared});
-      }
+    const std::size_t compared = contenders.size();
+    for (const auto stores : {comm::Stores::kPlain, comm::Stores::kStreaming}) {
+      if (bytes < kLarge) continue;
+      const auto pass = [&, stores] {
+        comm::memory_bound_pass(*sections, world.rank(), world.size(), bytes, stores);
+      };
+      contenders.push_back({"limit", pass, shared});
     }
-    const std::vector<Measured> times = comm::measure(*shm, contenders);
-    const double limit =
-        large ? std::min(times[times.size() - 1].median, times[times.size() - 2].median) : trip;
-    if (!speaks) continue;
-    const double gloo_time = gloo ? times[3].median : 0;
-    std::printf("%10s %10s %12s %12s %9.0f%% %11.0f%% %12s %12s %9.1fx\n", size_name(bytes).c_str(),
-                microseconds(limit).c_str(), microseconds(times[0].median).c_str(),
-                microseconds(times[1].median).c_str(), 100 * limit / times[0].median,
-                100 * limit / times[1].median, microseconds(times[2].median).c_str(),
-                gloo ? microseconds(gloo_time).c_str() : "not built", gloo_time / times[0].median);
-    std::fflush(stdout);
+    const std::vector<Measured> measured = comm::measure(*shm, contenders, {.large = kLarge});
+    if (world.rank() != 0) continue;
+    for (const auto& [kind, figure] :
+         {std::pair{"median", &Measured::median}, std::pair{"best", &Measured::best}}) {
+      std::vector<double> times;
+      for (std::size_t i = 0; i < compared; ++i) times.push_back(measured[i].*figure);
+      double limit = trip.*figure;
+      for (std::size_t i = compared; i < measured.size(); ++i) {
+        limit = i == compared ? measured[i].*figure : std::min(limit, measured[i].*figure);
+      }
+      print_row(size_name(bytes), kind, limit, times);
+    }
   }
   return 0;
 }

@@ -115,6 +115,22 @@ TEST(Kernels, RefuseWhatHasNoArithmetic) {
   EXPECT_NO_THROW(combine_of(DType::kBFloat16, ReduceOp::kMean));
 }
 
+TEST(Kernels, CopiesMoveEveryByteAndNoOther) {
+  const auto from = test::elements<std::uint8_t>(1, 5000);
+  for (const auto copy : {copy_bytes, stream_bytes}) {
+    for (const std::size_t bytes : {0, 1, 7, 8, 15, 16, 17, 63, 64, 65, 1000, 4096, 4099}) {
+      for (const std::size_t to_shift : {0, 1, 8, 15}) {
+        for (const std::size_t from_shift : {0, 3, 16}) {
+          std::vector<std::uint8_t> to(5000, 0xee), want(5000, 0xee);
+          std::copy_n(from.begin() + from_shift, bytes, want.begin() + to_shift);
+          copy(bytes_of(to).data() + to_shift, bytes_of(from).data() + from_shift, bytes);
+          ASSERT_EQ(to, want) << bytes << " from " << from_shift << " to " << to_shift;
+        }
+      }
+    }
+  }
+}
+
 TEST(Kernels, DivideRoundsOnce) {
   std::vector<float> values = elements<float>(1, 100);
   const auto before = values;

@@ -1,7 +1,6 @@
 #include "yoke/comm/block_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "yoke/base/error.h"
@@ -114,7 +113,7 @@ void BlockPlan::fold(std::span<const std::byte* const> operands, std::byte* out,
   const Combine combine = combine_of(dtype, op);
   const std::size_t width = size_of(dtype);
   if (operands.size() == 1) {
-    if (out != operands[0]) std::memcpy(out, operands[0], count * width);
+    if (out != operands[0]) copy_bytes(out, operands[0], count * width);
     return;
   }
   if (operands.size() == 2) return combine(out, operands[0], operands[1], count);

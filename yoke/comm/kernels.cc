@@ -1,10 +1,16 @@
 #include "yoke/comm/kernels.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "yoke/base/error.h"
 #include "yoke/comm/half.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 // The loader picks the clone for the processor. Sanitizers run before it can (ifunc), so they get
 // one version.
@@ -171,7 +177,41 @@ Kernels kernels_of(DType dtype) {
                         "max for \"any\" and min for \"all\"."));
 }
 
+/// At any address.
+using Word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
+
+// Compiled without the pass that finds a memcpy in it.
+YOKE_CLONES void copy_words(Word* to, const Word* from, std::size_t count) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
 }  // namespace
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t words = bytes / sizeof(Word);
+  copy_words(reinterpret_cast<Word*>(to), reinterpret_cast<const Word*>(from), words);
+  std::memcpy(to + words * sizeof(Word), from + words * sizeof(Word), bytes % sizeof(Word));
+}
+
+void stream_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+#if defined(__x86_64__) && !defined(YOKE_SANITIZED)
+  constexpr std::size_t kWidth = sizeof(__m128i);
+  const std::size_t head =
+      std::min(bytes, (kWidth - reinterpret_cast<std::uintptr_t>(to) % kWidth) % kWidth);
+  copy_bytes(to, from, head);
+  const std::size_t wide = (bytes - head) / kWidth;
+  auto* out = reinterpret_cast<__m128i*>(to + head);
+  const auto* in = reinterpret_cast<const __m128i*>(from + head);
+  for (std::size_t i = 0; i < wide; ++i) _mm_stream_si128(out + i, _mm_loadu_si128(in + i));
+  const std::size_t done = head + wide * kWidth;
+  copy_bytes(to + done, from + done, bytes - done);
+  _mm_sfence();
+#else
+  copy_bytes(to, from, bytes);
+#endif
+}
 
 Combine combine_of(DType dtype, ReduceOp op) {
   const Kernels kernels = kernels_of(dtype);

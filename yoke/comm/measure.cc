@@ -33,14 +33,14 @@ int runs_of(Communicator& comm, const Contender& contender, const MeasureOptions
       std::clamp(1e-3 / std::max(timed(comm, contender, 20), 1e-9), 5.0, 20'000.0));
 }
 
-double round_of(Communicator& comm, const Contender& contender, int runs,
-                const MeasureOptions& options) {
+std::vector<double> samples_of(Communicator& comm, const Contender& contender, int runs,
+                               const MeasureOptions& options) {
   std::vector<double> samples;
   for (int i = 0; i < options.samples; ++i) {
     if (contender.data.size() >= options.large) rewrite(contender.data);
     samples.push_back(timed(comm, contender, runs));
   }
-  return median_of(std::move(samples));
+  return samples;
 }
 
 }  // namespace
@@ -62,15 +62,18 @@ std::vector<Measured> measure(Communicator& comm, std::span<const Contender> con
     contender.run();
     runs.push_back(runs_of(comm, contender, options));
   }
-  std::vector<Measured> measured(contenders.size());
+  std::vector<std::vector<double>> medians(contenders.size()), samples(contenders.size());
   for (int round = 0; round < options.rounds; ++round) {
     for (std::size_t i = 0; i < contenders.size(); ++i) {
-      measured[i].rounds.push_back(round_of(comm, contenders[i], runs[i], options));
+      const auto times = samples_of(comm, contenders[i], runs[i], options);
+      medians[i].push_back(median_of(times));
+      samples[i].insert(samples[i].end(), times.begin(), times.end());
     }
   }
-  for (Measured& one : measured) {
-    one.median = median_of(one.rounds);
-    one.best = *std::min_element(one.rounds.begin(), one.rounds.end());
+  std::vector<Measured> measured;
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    measured.push_back(
+        {median_of(medians[i]), *std::min_element(samples[i].begin(), samples[i].end())});
   }
   return measured;
 }

@@ -29,9 +29,8 @@ struct MeasureOptions {
 
 /// Of one contender, in seconds; a run takes as long as on the slowest rank.
 struct Measured {
-  double median = 0;           ///< of the medians of the rounds
-  double best = 0;             ///< round
-  std::vector<double> rounds;  ///< the median of each
+  double median = 0;  ///< of the medians of the rounds
+  double best = 0;    ///< sample of all: what other work on the machine did not disturb
 };
 
 /// Collective: every rank brings the same contenders in the same order. `comm` keeps the ranks in

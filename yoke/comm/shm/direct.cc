@@ -1,7 +1,6 @@
 #include "yoke/comm/shm/direct.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "yoke/base/error.h"
 #include "yoke/comm/kernels.h"
@@ -59,7 +58,7 @@ void Direct::count(std::size_t bytes) {
 
 void Direct::fetch(std::byte* to, int from, const std::byte* at, std::size_t bytes) {
   if (bytes == 0) return;
-  std::memcpy(to, at, bytes);
+  copy_bytes(to, at, bytes);
   if (from != rank()) count(bytes);
 }
 
@@ -104,7 +103,7 @@ void Direct::one_shot(const Call& call, const BlockPlan& plan, Blocks mine,
   const bool on_the_line = &plan == &one_each_ && out.size() <= ControlLines::kInlineBytes;
   if (!on_the_line) {
     for (std::size_t i = 0; i < mine.size(); ++i) {
-      std::memcpy(next_stage() + i * out.size(), mine[i].data(), out.size());
+      copy_bytes(next_stage() + i * out.size(), mine[i].data(), out.size());
     }
   }
   begin_call(call, 0, on_the_line ? mine[0] : std::span<const std::byte>());
@@ -145,9 +144,9 @@ void Direct::staged(const Call& call, const BlockPlan& plan, Blocks mine, std::s
     for (std::size_t i = 0; i < mine.size(); ++i) {
       const std::byte* from = mine[i].data() + part.first * width;
       std::byte* to = next_stage() + i * room;
-      std::memcpy(to, from, own.first * width);
+      stream_bytes(to, from, own.first * width);
       const std::size_t after = own.first + own.count;
-      std::memcpy(to + after * width, from + after * width, (part.count - after) * width);
+      stream_bytes(to + after * width, from + after * width, (part.count - after) * width);
     }
   };
   std::vector<const std::byte*> operands(plan.blocks().size());
@@ -164,7 +163,7 @@ void Direct::staged(const Call& call, const BlockPlan& plan, Blocks mine, std::s
     plan.fold(operands, reduced, own.count, call.tag.dtype, call.op());
     count((operands.size() - mine.size()) * own.count * width);
     finish_mean(call, reduced, own.count);
-    std::memcpy(next_result(), reduced, own.count * width);
+    stream_bytes(next_result(), reduced, own.count * width);
   };
   const auto fetch_chunk = [&](const Chunk& part) {
     for (int peer = 0; peer < size(); ++peer) {
@@ -209,7 +208,7 @@ void Direct::in_sections(const Call& call, SharedSections& sections, std::size_t
     one_each_.fold(operands, reduced, count, call.tag.dtype, call.op());
     finish_mean(call, reduced, count);
     for (int peer = 0; peer < size(); ++peer) {
-      if (peer != rank()) std::memcpy(sections.of(peer).data() + at, reduced, count * width);
+      if (peer != rank()) copy_bytes(sections.of(peer).data() + at, reduced, count * width);
     }
   }
   count(2 * (size() - 1) * own.count * width);
@@ -230,8 +229,8 @@ void Direct::reduce_scatter(const Call& call, std::span<const std::byte> in,
   chunked(
       call, out.size(), room,
       [&](std::size_t first, std::size_t bytes) {
-        for (int part = 0; part < size() && bytes != 0; ++part) {
-          std::memcpy(next_stage() + part * room, in.data() + part * out.size() + first, bytes);
+        for (int part = 0; part < size(); ++part) {
+          copy_bytes(next_stage() + part * room, in.data() + part * out.size() + first, bytes);
         }
       },
       [&](std::size_t first, std::size_t bytes) {
@@ -247,7 +246,7 @@ void Direct::all_gather(const Call& call, std::span<const std::byte> in, std::sp
   chunked(
       call, in.size(), kStageBytes,
       [&](std::size_t first, std::size_t bytes) {
-        if (bytes != 0) std::memcpy(next_stage(), in.data() + first, bytes);
+        copy_bytes(next_stage(), in.data() + first, bytes);
       },
       [&](std::size_t first, std::size_t bytes) {
         for (int peer = 0; peer < size(); ++peer) {
@@ -262,7 +261,7 @@ void Direct::reduce(const Call& call, std::span<std::byte> data) {
   chunked(
       call, data.size(), kStageBytes,
       [&](std::size_t first, std::size_t bytes) {
-        if (bytes != 0) std::memcpy(next_stage(), data.data() + first, bytes);
+        copy_bytes(next_stage(), data.data() + first, bytes);
       },
       [&](std::size_t first, std::size_t bytes) {
         if (rank() != call.tag.root) return;
@@ -278,7 +277,7 @@ void Direct::broadcast(const Call& call, std::span<std::byte> data) {
   chunked(
       call, data.size(), kStageBytes,
       [&](std::size_t first, std::size_t bytes) {
-        if (rank() == root && bytes != 0) std::memcpy(next_stage(), data.data() + first, bytes);
+        if (rank() == root) copy_bytes(next_stage(), data.data() + first, bytes);
       },
       [&](std::size_t first, std::size_t bytes) {
         if (rank() != root) fetch(data.data() + first, root, stage(root, phase()), bytes);
@@ -291,8 +290,8 @@ void Direct::all_to_all(const Call& call, std::span<const std::byte> in, std::sp
   chunked(
       call, part_bytes, room,
       [&](std::size_t first, std::size_t bytes) {
-        for (int part = 0; part < size() && bytes != 0; ++part) {
-          std::memcpy(next_stage() + part * room, in.data() + part * part_bytes + first, bytes);
+        for (int part = 0; part < size(); ++part) {
+          copy_bytes(next_stage() + part * room, in.data() + part * part_bytes + first, bytes);
         }
       },
       [&](std::size_t first, std::size_t bytes) {
@@ -307,7 +306,7 @@ void Direct::gather(const Call& call, std::span<const std::byte> in, std::span<s
   chunked(
       call, in.size(), kStageBytes,
       [&](std::size_t first, std::size_t bytes) {
-        if (bytes != 0) std::memcpy(next_stage(), in.data() + first, bytes);
+        copy_bytes(next_stage(), in.data() + first, bytes);
       },
       [&](std::size_t first, std::size_t bytes) {
         if (rank() != call.tag.root) return;
@@ -323,8 +322,8 @@ void Direct::scatter(const Call& call, std::span<const std::byte> in, std::span<
   chunked(
       call, out.size(), room,
       [&](std::size_t first, std::size_t bytes) {
-        for (int part = 0; rank() == root && part < size() && bytes != 0; ++part) {
-          std::memcpy(next_stage() + part * room, in.data() + part * out.size() + first, bytes);
+        for (int part = 0; rank() == root && part < size(); ++part) {
+          copy_bytes(next_stage() + part * room, in.data() + part * out.size() + first, bytes);
         }
       },
       [&](std::size_t first, std::size_t bytes) {
