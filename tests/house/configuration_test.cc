@@ -12,7 +12,7 @@ namespace yoke::train {
 namespace {
 
 std::set<std::string> rows_of_the_page() {
-  std::ifstream page(std::string(YOKE_SOURCE_FOLDER) + "/docs/configuration.md");
+  std::ifstream page(YOKE_SOURCE_FOLDER "/docs/configuration.md");
   std::set<std::string> rows;
   bool in_sections = false;  // the tables of keys stand under headings like "## `data`: ..."
   for (std::string line; std::getline(page, line);) {
