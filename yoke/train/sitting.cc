@@ -126,9 +126,10 @@ void Sitting::save() {
                     faults_);
 }
 
-void Sitting::show(const StepReport& report, Progress& progress) {
+void Sitting::show(const StepReport& report, const std::map<std::string, double>& evaluated,
+                   Progress& progress) {
   std::string text;
-  for (const auto& [name, value] : evaluation_)
+  for (const auto& [name, value] : evaluated)
     text += cat(text.empty() ? "" : ", ", "test ", name, " ", value);
   const double seconds = Seconds(Clock::now() - started_).count();
   progress.show({.step = progression_.step,
@@ -166,7 +167,7 @@ RunReport Sitting::run() {
         hash = checkpoint::hashes_of(snapshot_of(state_, gradients_.buffers(), progression_))
                    .state_sha256;
       recorder_->step(job_, step, report, evaluated, hash);
-      show(report, progress);
+      show(report, evaluated, progress);
     }
     const auto every = config_.train.checkpoint_every;
     if (every > 0 && progression_.step % every == 0) save();

@@ -32,7 +32,8 @@ class Sitting {
   bool evaluation_due() const;  ///< of the state that was just reached
   void evaluate();
   void save();
-  void show(const StepReport& report, Progress& progress);
+  void show(const StepReport& report, const std::map<std::string, double>& evaluated,
+            Progress& progress);
   RunReport report(const std::string& status);
   nlohmann::json gather_traffic();
 
