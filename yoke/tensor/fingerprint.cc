@@ -45,6 +45,36 @@ std::string probe() {
   return sha.hex().substr(0, 16);
 }
 
+using Parts = std::map<std::string, std::string>;
+
+Parts parse(const std::string& text) {
+  Parts parts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto colon = line.find(": ");
+    if (colon != std::string::npos) parts[line.substr(0, colon)] = line.substr(colon + 2);
+  }
+  return parts;
+}
+
+std::string compare(const Parts& one, const std::string& whose_one, const Parts& other,
+                    const std::string& whose_other) {
+  Parts names = one;
+  names.insert(other.begin(), other.end());
+  auto value = [](const Parts& parts, const std::string& name) {
+    const auto found = parts.find(name);
+    return found == parts.end() ? std::string("(none)") : found->second;
+  };
+  std::string found;
+  for (const auto& [name, either] : names) {
+    const std::string left = value(one, name), right = value(other, name);
+    if (left == right) continue;
+    found += cat(found.empty() ? "" : "; ", name, ": ", whose_one, " ", left, ", ", whose_other,
+                 " ", right);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string Fingerprint::text() const {
@@ -68,18 +98,7 @@ Fingerprint fingerprint(std::int64_t threads, const std::string& plan) {
 
 std::string differences(const Fingerprint& here, const std::string& there,
                         const std::string& whose) {
-  std::string found;
-  std::istringstream lines(there);
-  for (std::string line; std::getline(lines, line);) {
-    const auto colon = line.find(": ");
-    const std::string name = line.substr(0, colon);
-    const std::string theirs = colon == std::string::npos ? "" : line.substr(colon + 2);
-    const auto mine = here.parts.find(name);
-    const std::string ours = mine == here.parts.end() ? "(none)" : mine->second;
-    if (ours != theirs)
-      found += cat(found.empty() ? "" : "; ", name, ": here ", ours, ", ", whose, " ", theirs);
-  }
-  return found;
+  return compare(here.parts, "here", parse(there), whose);
 }
 
 bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
@@ -92,31 +111,23 @@ bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
   std::vector<std::uint64_t> all(communicator.size());
   communicator.all_gather(std::as_bytes(std::span(&digest, 1)),
                           std::as_writable_bytes(std::span(all)));
-  bool equal = true;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
+  std::string found;
+  for (int rank = 1; rank < communicator.size(); ++rank) {
     if (all[rank] == all[0]) continue;
-    equal = false;
-    const int other = world.rank() == rank ? 0 : rank;
-    if (world.rank() != 0 && world.rank() != rank) continue;
-    const std::string what = cat(
-        "rank ", world.rank(), " and rank ", other, " would not compute the same bits: ",
-        differences(mine, world.store().get(key(other), deadline), cat("on rank ", other)), ".");
-    if (mixed) log_warning(what, " train.mixed is on: the promise of equal bits is off.");
-    if (!mixed) {
-      communicator.barrier();
-      throw JoinRefused(
-          cat(what,
-              " Use equal machines and builds, or set train.mixed = true and give up equal bits."));
-    }
+    found += cat("rank 0 and rank ", rank, " would not compute the same bits: ",
+                 compare(parse(world.store().get(key(0), deadline)), "on rank 0",
+                         parse(world.store().get(key(rank), deadline)), cat("on rank ", rank)),
+                 ". ");
   }
-  if (!equal && !mixed) {
-    communicator.barrier();
-    throw JoinRefused(
-        "the workers of this run would not compute the same bits (see rank 0). Use equal machines "
-        "and "
-        "builds, or set train.mixed = true and give up equal bits.");
+  // Nobody leaves, and takes the store along, while others still read.
+  communicator.barrier();
+  if (found.empty()) return true;
+  if (!mixed) {
+    throw JoinRefused(cat(
+        found, "Use equal machines and builds, or set train.mixed = true and give up equal bits."));
   }
-  return equal;
+  if (world.rank() == 0) log_warning(found, "train.mixed is on: the promise of equal bits is off.");
+  return false;
 }
 
 }  // namespace yoke::tensor

@@ -20,13 +20,13 @@ struct Fingerprint {
 /// Of this process. Runs the probe (some milliseconds).
 Fingerprint fingerprint(std::int64_t threads, const std::string& plan);
 
-/// Lines that differ, "processor: here A, on rank 3 B".
+/// Parts that differ, "processor: here A, on rank 3 B", with "; " between them.
 std::string differences(const Fingerprint& here, const std::string& there,
                         const std::string& whose);
 
 /// Collective. Throws JoinRefused on every rank if a rank's fingerprint differs from rank 0's,
-/// naming both sides and what differs; with `mixed` it is a warning, and false is returned: the
-/// promise of equal bits is off.
+/// naming both sides and what differs; with `mixed` it is a warning of rank 0, and false is
+/// returned: the promise of equal bits is off.
 bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
                           const Fingerprint& mine, bool mixed);
 

@@ -95,6 +95,9 @@ void StateArena::begin_update(std::uint64_t generation, std::int64_t step) {
 void StateArena::end_update(std::int64_t step) {
   header().step.store(step);
   header().updating.store(0);
+  // Notes of a step that is complete, or was given up, say nothing about the next, even if that has
+  // the same number.
+  for (int writer = 0; writer < writers_; ++writer) note(writer).step.store(-1);
 }
 
 void StateArena::write_chunks(int writer, ByteRange range,
