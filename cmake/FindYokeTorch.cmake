@@ -17,10 +17,6 @@ else()
   list(APPEND _candidates ${_venv})
 endif()
 
-set(_remembered "")
-if(YOKE_TORCH_REMEMBERED)
-  set(_remembered ", '${YOKE_TORCH_REMEMBERED}'")
-endif()
 set(YokeTorch_ROOT_FOUND "")
 foreach(_folder ${_candidates})
   if(EXISTS ${_folder}/lib/libtorch_cpu.so AND EXISTS ${_folder}/include/torch/csrc/api/include/torch/torch.h)
@@ -36,13 +32,17 @@ if(YokeTorch_ROOT_FOUND)
          YokeTorch_VERSION "${_version_lines}")
 endif()
 
+string(JOIN ", " _looked_in ${_candidates} "${PROJECT_SOURCE_DIR}/.venv")
+if(YOKE_TORCH_DIR)
+  set(_looked_in ${YOKE_TORCH_DIR})
+endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(
   YokeTorch
   REQUIRED_VARS YokeTorch_ROOT_FOUND
   VERSION_VAR YokeTorch_VERSION
   REASON_FAILURE_MESSAGE
-    "no libtorch in YOKE_TORCH_DIR='${YOKE_TORCH_DIR}', CMAKE_PREFIX_PATH${_remembered} or .venv. Run scripts/setup, or give -DYOKE_TORCH_DIR=<unpacked libtorch archive>")
+    "no libtorch (lib/libtorch_cpu.so with its headers) in any of: ${_looked_in}. Run scripts/setup, or give -DYOKE_TORCH_DIR=<unpacked libtorch archive>")
 
 if(YokeTorch_FOUND AND NOT TARGET Torch::cpu)
   message(STATUS "libtorch ${YokeTorch_VERSION}: ${YokeTorch_ROOT_FOUND}")
