@@ -9,6 +9,7 @@
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/train/training.h"
+#include "yoke/base/error.h"
 #include "yoke/checkpoint/reader.h"
 #include "yoke/optim/schedule.h"
 #include "yoke/tensor/bridge.h"
@@ -203,6 +204,86 @@ std::string train_own_loop(int workers, comm::TransportKind transport, int steps
   });
   for (const auto& hash : hashes) EXPECT_EQ(hash, hashes.front());
   return hashes.front();
+}
+
+/// The plain loop beside DataParallel: same samples, same tree, the same torch::optim optimizer.
+TEST(DataParallelLoop, EqualToThePlainLoopWithAdam) {
+  tensor::set_up_worker(1);
+  torch::manual_seed(11);
+  const auto inputs = torch::randn({47, 6});
+  const auto targets = torch::randint(0, 3, {47}, torch::kLong);
+  const auto make = [] {
+    torch::manual_seed(5);
+    return torch::nn::Sequential(torch::nn::Linear(6, 16), torch::nn::Tanh(),
+                                 torch::nn::Linear(16, 3));
+  };
+  const auto loss_of = [&](torch::nn::Sequential& net, const std::vector<std::int64_t>& indices) {
+    const auto index = torch::tensor(indices);
+    return torch::nn::functional::cross_entropy(net->forward(inputs.index_select(0, index)),
+                                                targets.index_select(0, index));
+  };
+
+  auto plain = make();
+  torch::optim::Adam adam(plain->parameters(), torch::optim::AdamOptions(0.01));
+  const data::GlobalSampler sampler({.samples = 47, .batch = 20, .micro_batch = 3, .seed = 2});
+  for (std::int64_t k = 0; k < 4 * sampler.steps_per_epoch(); ++k) {
+    std::vector<Gradients> leaves;
+    for (std::int64_t v = 0; v < sampler.micro_batches(k); ++v) {
+      const auto indices = sampler.indices(k, v);
+      (loss_of(plain, indices) * static_cast<double>(indices.size())).backward();
+      leaves.push_back(take_gradients(*plain));
+    }
+    const Gradients sum = tree(leaves, 0, leaves.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      plain->parameters()[i].mutable_grad() =
+          sum[i] / static_cast<double>(sampler.samples_of_step(k));
+    }
+    adam.step();
+    take_gradients(*plain);
+  }
+
+  auto ours = make();
+  torch::optim::Adam optimizer(ours->parameters(), torch::optim::AdamOptions(0.01));
+  DataParallel trainer(*ours, optimizer, World::of_threads(1).front(),
+                       {.global_batch = 20, .micro_batch = 3, .seed = 2});
+  for (int epoch = 0; epoch < 4; ++epoch) {
+    for (auto& micro : trainer.epoch(47)) trainer.backward(loss_of(ours, micro.indices()));
+  }
+  for (std::size_t i = 0; i < plain->parameters().size(); ++i) {
+    EXPECT_TRUE(torch::equal(plain->parameters()[i], ours->parameters()[i])) << i;
+  }
+}
+
+TEST(DataParallelLoop, RefusesWhatCannotBeRight) {
+  torch::nn::Linear net(2, 2);
+  torch::nn::Linear stranger(2, 2);
+  const World alone = World::of_threads(1).front();
+  torch::optim::LBFGS lbfgs(net->parameters());
+  EXPECT_THROW(DataParallel(*net, lbfgs, alone, {.global_batch = 4}), ConfigError);
+  torch::optim::SGD other(stranger->parameters(), 0.1);
+  EXPECT_THROW(DataParallel(*net, other, alone, {.global_batch = 4}), ConfigError);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  EXPECT_THROW(DataParallel(*net, sgd, alone, {}), ConfigError);
+  EXPECT_THROW(DataParallel(*net, sgd, alone, {.global_batch = 4, .micro_batch = 8}), ConfigError);
+  run_threads(2, [](World world) {
+    torch::nn::Sequential with_dropout(torch::nn::Linear(2, 2), torch::nn::Dropout(0.5));
+    torch::optim::SGD optimizer(with_dropout->parameters(), 0.1);
+    EXPECT_THROW(DataParallel(*with_dropout, optimizer, world, {.global_batch = 4}), ConfigError);
+  });
+}
+
+TEST(DataParallelLoop, AMicroBatchWithoutBackwardIsAnError) {
+  torch::nn::Linear net(2, 1);
+  torch::optim::SGD sgd(net->parameters(), 0.1);
+  DataParallel trainer(*net, sgd, World::of_threads(1).front(),
+                       {.global_batch = 4, .micro_batch = 2});
+  EXPECT_THROW(
+      {
+        for ([[maybe_unused]] auto& micro : trainer.epoch(8)) {
+        }
+      },
+      ConfigError);
+  EXPECT_THROW(trainer.epoch(9), ConfigError);
 }
 
 TEST(DataParallelLoop, SameBitsForAnyNumberOfRanks) {

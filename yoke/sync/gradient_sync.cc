@@ -160,12 +160,20 @@ void GradientSync::on_gradient(std::size_t parameter, const at::Tensor& tensor) 
 }
 
 GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
-  YOKE_ENSURE_EQ(done_, my_micro_batches().count, "a micro-batch of this rank was not computed");
+  if (done_ != my_micro_batches().count) {
+    throw ConfigError(cat("step ", step_, " was finished after ", done_, " of the ",
+                          my_micro_batches().count,
+                          " micro-batches of this rank. Call backward() once for each of them."));
+  }
   if (stop) summary_.set_stop();
-  if (faults.reach("before_reduce", step_) && schedule_.count() > 0)
-    exchange_->block(0)[0] ^= std::byte{1};
+  if (faults.reach("before_reduce", step_) && schedule_.count() > 0) {
+    // The highest bit of a mantissa, in the tensor nearest to the loss: it cannot be lost in
+    // rounding.
+    const auto& last = layout_[tensors_.trainable.size() - 1];
+    exchange_->block(0)[last.offset + size_of(last.dtype) - 2] ^= std::byte{0x40};
+  }
   exchange_->backward_done();
-  summary_.gather(communicator_);
+  summary_.gather(communicator_, micro_batches_);
 
   Outcome outcome;
   std::vector<double> losses;
@@ -182,6 +190,7 @@ GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
   if (exchange_->shared()) communicator_.barrier();
   outcome.norm = global_norm(layout_, tensors_.trainable.size(), exchange_->squares());
   if (!std::isfinite(outcome.norm)) {
+    buffers_.reset();
     throw DataError(cat("step ", step_, ": the gradient is not finite (loss ", outcome.loss,
                         "). The state of the step is unchanged. Lower the learning rate, clip "
                         "(train.clip_norm), or look "

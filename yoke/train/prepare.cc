@@ -5,6 +5,7 @@
 #include "yoke/base/files.h"
 #include "yoke/base/log.h"
 #include "yoke/checkpoint/reader.h"
+#include "yoke/checkpoint/writer.h"
 #include "yoke/train/run.h"
 
 namespace yoke::train {
@@ -48,6 +49,9 @@ Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fr
     result = checkpoint::steps_present(folder).empty() ? Prepared::kNew : Prepared::kResume;
   }
   folder.create();
+  // What a killed sitting has left half-written; nobody else writes here now.
+  remove_abandoned_temporaries(folder.root());
+  checkpoint::remove_leftovers(folder);
   write_file_atomically(folder.config(), tree.to_toml());
   return result;
 }
