@@ -9,8 +9,8 @@ build=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "FAILED: $*" >&2; exit 1; }
-# The line that starts with WORD in FILE.
-line() { grep "^$1 " "$2" || fail "$2 has no line '$1': $(cat "$2")"; }
+# The line that starts with WORD in FILE, without the label "[0] " of `yoke launch`.
+line() { sed 's/^\[[0-9]*\] //' "$2" | grep "^$1 " || fail "$2 has no line '$1': $(cat "$2")"; }
 
 cmake --install "$build" --prefix "$folder/yoke" >/dev/null
 cp -r "$source/examples" "$source/data" "$folder"
