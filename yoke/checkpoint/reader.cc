@@ -124,6 +124,8 @@ Reader::Reader(const RunFolder& folder, std::int64_t step) {
     }
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(cat(where_, " lacks a field: ", error.what()));
+  } catch (const ConfigError& error) {
+    throw CheckpointError(cat(where_, ": ", error.what()));
   }
 }
 

@@ -1,6 +1,11 @@
 #include "yoke/checkpoint/writer.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
 #include "yoke/base/clock.h"
 #include "yoke/base/error.h"
@@ -44,6 +49,22 @@ void write_durably(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
+/// Renames `fresh` to `target`. A checkpoint of the same step that lies there (taken before a
+/// resume, or damaged) gives way in one exchange, so that there is one at every moment, and becomes
+/// a leftover.
+void put_in_place(const fs::path& fresh, const fs::path& target) {
+  if (!fs::exists(target)) return rename_durably(fresh, target);
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
+    return sync_folder(target.parent_path());
+  if (errno != EINVAL && errno != ENOSYS)
+    throw IoError(cat("cannot replace ", target.string(), ": ", std::strerror(errno), "."));
+  // NFS and a few others cannot exchange. Between these two a crash costs this step's checkpoint.
+  const fs::path replaced = target.string() + ".replaced.tmp";
+  fs::remove_all(replaced);
+  rename_durably(target, replaced);
+  rename_durably(fresh, target);
+}
+
 void remove_old(const RunFolder& folder, std::int64_t newest, std::int64_t keep) {
   std::vector<std::int64_t> steps = steps_present(folder);
   std::erase_if(steps, [&](std::int64_t step) { return step > newest; });
@@ -80,20 +101,18 @@ void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::js
     write_durably(temporary / kManifestName, seal(std::move(manifest)));
     sync_folder(temporary);
     faults.reach("checkpoint.4", step);
-    if (fs::exists(target)) {
-      // The same step, done again: the same bits, but perhaps a torn or damaged folder. Ours is
-      // complete.
-      const fs::path replaced = target.string() + ".replaced.tmp";
-      fs::remove_all(replaced);
-      rename_durably(target, replaced);
-    }
-    rename_durably(temporary, target);
+    put_in_place(temporary, target);
     faults.reach("checkpoint.5", step);
     write_file_atomically(folder.latest(), target.filename().string() + "\n");
     faults.reach("checkpoint.6", step);
     remove_old(folder, step, options.keep_last);
     remove_leftovers(folder);
+  } catch (const IoError&) {
+    // On a full disk above all: what was written of it would only take more room.
+    remove_leftovers(folder);
+    throw;
   } catch (const fs::filesystem_error& error) {
+    remove_leftovers(folder);
     throw IoError(cat("cannot write the checkpoint ", target.string(), ": ", error.what(),
                       ". The run can be continued from the checkpoint before it."));
   }
@@ -105,6 +124,7 @@ void remove_leftovers(const RunFolder& folder) {
   for (const auto& item : fs::directory_iterator(folder.checkpoints(), ignored)) {
     if (item.path().extension() == ".tmp") fs::remove_all(item.path(), ignored);
   }
+  if (fs::exists(folder.checkpoints())) remove_abandoned_temporaries(folder.checkpoints());
 }
 
 }  // namespace yoke::checkpoint

@@ -19,7 +19,8 @@ struct WriteOptions {
 /// at any system call or a power cut: the files go to a temporary folder, each with fsync; then the
 /// manifest, with the checksums of all and its own; then the folder is renamed, then LATEST is
 /// replaced, and only then are old ones removed. `extra` is kept in the manifest under "run".
-/// Throws IoError (the folder as it was) and nothing else. Fault points checkpoint.1 to
+/// Throws IoError and nothing else: the checkpoints that were there are there still, and what was
+/// written of this one is removed, unless it was complete. Fault points checkpoint.1 to
 /// checkpoint.7 lie before each of these steps and after the last.
 ///
 /// The manifest names each logical tensor with its dtype, shape and pieces {file, offset, first,
