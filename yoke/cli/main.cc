@@ -1,0 +1,14 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "yoke/cli/program.h"
+
+int main(int count, char** arguments) {
+  // A pipe must not become descriptor 0, 1 or 2 because the caller has closed those.
+  int descriptor = -1;
+  do {
+    descriptor = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
+  if (descriptor >= 0) ::close(descriptor);
+  return yoke::cli::run_program({arguments, arguments + count});
+}

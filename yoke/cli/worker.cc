@@ -1,0 +1,95 @@
+#include "yoke/cli/worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "yoke/base/error.h"
+#include "yoke/base/exit_code.h"
+#include "yoke/base/files.h"
+#include "yoke/base/log.h"
+#include "yoke/cli/command_line.h"
+#include "yoke/tensor/worker_setup.h"
+#include "yoke/train/run.h"
+
+namespace yoke::cli {
+namespace {
+
+// The one global of the program: a signal handler can reach nothing else.
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+extern "C" void on_stop_signal(int signal) {
+  bool again = stop_requested.exchange(true);
+  if (again && signal != SIGUSR1) ::_exit(128 + signal);
+}
+
+void note_rank(const RunFolder& folder, const World& world) {
+  nlohmann::json content = {{"rank", world.rank()},
+                            {"pid", ::getpid()},
+                            {"host", host_name()},
+                            {"generation", world.generation()}};
+  write_file_atomically(folder.rank_file(world.rank()), content.dump() + "\n");
+}
+
+}  // namespace
+
+bool prepare_folder(const Assignment& assignment, bool fresh) {
+  return train::prepare_folder(assignment.folder, assignment.configuration.tree(), fresh) ==
+         train::Prepared::kFinished;
+}
+
+std::string describe(const Assignment& assignment, int workers) {
+  return train::describe(assignment.configuration.values(), workers,
+                         model::Registry::with_built_in(), assignment.config_folder);
+}
+
+std::int64_t threads_of(const Assignment& assignment) {
+  return assignment.configuration.values().train.threads;
+}
+
+void heed_stop_signals() {
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+}
+
+int work(const Assignment& assignment, const World& world) {
+  const auto& values = assignment.configuration.values();
+  auto setup = tensor::set_up_worker(values.train.threads);
+  note_rank(assignment.folder, world);
+  train::RunOptions options;
+  options.folder = assignment.folder;
+  options.config_folder = assignment.config_folder;
+  options.stop_after = assignment.stop_after;
+  options.stop_requested = &stop_requested;
+  if (world.rank() == 0) {
+    options.progress = assignment.progress;
+    std::cerr << describe(assignment, world.size()) << "\n";
+    log_info(setup);
+  }
+  auto report = train::run(values, world, options, model::Registry::with_built_in());
+  return report.status == "finished" ? kExitOk : kExitSaved;
+}
+
+int guarded(const std::function<int()>& task,
+            const std::function<void(const std::string&)>& on_error) {
+  std::string message;
+  int code = kExitFailed;
+  try {
+    return task();
+  } catch (const std::exception& error) {
+    message = error.what();
+    code = exit_code_of(error);
+  }
+  std::cerr << "yoke: " << message << std::endl;
+  if (on_error) on_error(message);
+  return code;
+}
+
+}  // namespace yoke::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "yoke/base/run_folder.h"
+#include "yoke/cli/configuration.h"
+#include "yoke/net/world.h"
+#include "yoke/observe/progress.h"
+
+namespace yoke::cli {
+
+/// What every rank of a run is given.
+struct Assignment {
+  const Configuration& configuration;
+  RunFolder folder;
+  std::string config_folder;  ///< of the run's file
+  std::optional<std::int64_t> stop_after;
+  Progress::Style progress = Progress::Style::kNone;  ///< of rank 0
+};
+
+/// Makes the folder of a new run, or checks that an old one has the same plan (ConfigError names
+/// what differs); `fresh` sets an old one aside first. Returns true if the run is finished: nothing
+/// is left to do.
+bool prepare_folder(const Assignment& assignment, bool fresh);
+
+/// What was decided, as a table: data, batch arithmetic, model, layout, threads.
+std::string describe(const Assignment& assignment, int workers);
+
+/// Threads of each worker.
+std::int64_t threads_of(const Assignment& assignment);
+
+/// From here on SIGINT, SIGTERM and SIGUSR1 ask this process to finish its step, save, and end; a
+/// second SIGINT or SIGTERM ends it at once. Call it before anything that takes long.
+void heed_stop_signals();
+
+/// One rank of a run, in a world that stands: notes itself in ranks/, trains, and returns the exit
+/// code. Rank 0 first writes to stderr what was decided.
+int work(const Assignment& assignment, const World& world);
+
+/// Runs `task`. An exception goes to stderr as one message, to `on_error`, and becomes its exit
+/// code.
+int guarded(const std::function<int()>& task,
+            const std::function<void(const std::string&)>& on_error = {});
+
+}  // namespace yoke::cli
