@@ -20,19 +20,12 @@ std::size_t region_bytes(int ranks) {
          static_cast<std::size_t>(ranks) * 4 * Direct::kStageBytes;
 }
 
-std::shared_ptr<net::SharedRegion> open_region(const net::ShmGroup& group,
-                                               net::SharedMemory& memory, const std::string& name,
-                                               std::size_t bytes, Deadline deadline) {
-  return group.rank() == 0 ? memory.create(name, bytes) : memory.open(name, deadline);
-}
-
 }  // namespace
 
 Direct::Direct(std::shared_ptr<net::ShmGroup> group, net::SharedMemory& memory, Deadline deadline)
     : group_(std::move(group)),
       memory_(memory),
-      region_(open_region(*group_, memory, group_->name() + "/direct", region_bytes(group_->size()),
-                          deadline)),
+      region_(group_->open_region(memory, "direct", region_bytes(group_->size()), deadline)),
       lines_(group_, region_->bytes().data()),
       one_each_(BlockPlan::even(group_->size(), group_->size())) {}
 
@@ -333,13 +326,11 @@ void Direct::scatter(const Call& call, std::span<const std::byte> in, std::span<
 
 std::shared_ptr<SharedSections> Direct::share(const Call& call, std::size_t bytes_per_rank) {
   begin_call(call);
-  const std::string name = cat(group_->name(), "/share/", sections_.next());
-  auto region = open_region(*group_, memory_, name,
-                            RegionSections::region_bytes(size(), bytes_per_rank), call.deadline);
+  auto region =
+      group_->open_region(memory_, cat("share/", sections_.next()),
+                          RegionSections::region_bytes(size(), bytes_per_rank), call.deadline);
   auto sections = std::make_shared<RegionSections>(std::move(region), bytes_per_rank);
   sections_.add(sections);
-  // Until all have opened it, nobody may let go of it.
-  advance(call);
   return sections;
 }
 

@@ -47,6 +47,7 @@ struct alignas(64) ShmGroup::Cause {
 /// Written by its rank, read by all.
 struct alignas(64) ShmGroup::Member {
   Signal process;                       ///< 0: has not joined
+  Signal opened;                        ///< how many regions it has opened
   std::atomic<std::uint32_t> departed;  ///< left in good order
   std::atomic<std::uint32_t> waiting;   ///< asleep in wait(); waits_for says for whom
   std::atomic<std::uint32_t> beats;     ///< one for each slice of sleep
@@ -67,6 +68,34 @@ void ShmGroup::yield_core() {
   sched_yield();
 }
 
+template <typename SignalOf>
+void ShmGroup::await_all(const SignalOf& signal_of, std::uint32_t value, const std::string& what,
+                         Deadline deadline) {
+  struct ForAll final : Waiting {
+    ForAll(int size, const SignalOf& signal_of, std::uint32_t value, const std::string& what)
+        : size(size), signal_of(signal_of), value(value), what(what) {}
+    bool is_there(int r) const {
+      return signal_of(r).value.load(std::memory_order_acquire) >= value;
+    }
+    bool ready() override { return is_there(rank); }
+    std::vector<int> missing() override {
+      std::vector<int> absent;
+      for (int r = 0; r < size; ++r) {
+        if (!is_there(r)) absent.push_back(r);
+      }
+      return absent;
+    }
+    std::string operation() override { return what; }
+
+    const int size;
+    const SignalOf& signal_of;
+    const std::uint32_t value;
+    const std::string& what;
+    int rank = 0;
+  } all(size_, signal_of, value, what);
+  for (; all.rank < size_; ++all.rank) wait(signal_of(all.rank), all, deadline);
+}
+
 std::shared_ptr<ShmGroup> ShmGroup::join(const Place& place, SharedMemory& memory,
                                          const std::string& name, Deadline deadline) {
   if (place.size > kMostRanks) {
@@ -80,7 +109,8 @@ std::shared_ptr<ShmGroup> ShmGroup::join(const Place& place, SharedMemory& memor
                     : memory.open(region_name, deadline);
   std::shared_ptr<ShmGroup> group(new ShmGroup(place, name, std::move(region)));
   group->member(place.rank).process.post(static_cast<std::uint32_t>(getpid()));
-  group->await_members(deadline);
+  group->await_all([&](int rank) -> Signal& { return group->member(rank).process; }, 1,
+                   cat("join of \"", name, "\""), deadline);
   if (memory.within_one_process()) return group;
   for (int rank = 0; rank < place.size; ++rank) {
     if (rank == place.rank) continue;
@@ -110,23 +140,14 @@ ShmGroup::~ShmGroup() {
   member(rank_).departed.store(1, std::memory_order_seq_cst);
 }
 
-void ShmGroup::await_members(Deadline deadline) {
-  struct Joining final : Waiting {
-    explicit Joining(ShmGroup& group) : group(group) {}
-    bool ready() override { return group.member(rank).process.value.load() != 0; }
-    std::vector<int> missing() override {
-      std::vector<int> absent;
-      for (int r = 0; r < group.size_; ++r) {
-        if (group.member(r).process.value.load() == 0) absent.push_back(r);
-      }
-      return absent;
-    }
-    std::string operation() override { return cat("join \"", group.name_, "\""); }
-    ShmGroup& group;
-    int rank = 0;
-  } joining(*this);
-  for (; joining.rank < size_; ++joining.rank)
-    wait(member(joining.rank).process, joining, deadline);
+std::shared_ptr<SharedRegion> ShmGroup::open_region(SharedMemory& memory, const std::string& name,
+                                                    std::size_t bytes, Deadline deadline) {
+  const std::string full = cat(name_, "/", name);
+  auto region = rank_ == 0 ? memory.create(full, bytes) : memory.open(full, deadline);
+  member(rank_).opened.post(++opened_);
+  await_all([this](int rank) -> Signal& { return member(rank).opened; }, opened_,
+            cat("open of shared memory \"", full, "\""), deadline);
+  return region;
 }
 
 void ShmGroup::sleep(Signal& signal, Waiting& waiting, Deadline deadline) {

@@ -71,6 +71,11 @@ class ShmGroup {
     sleep(signal, waiting, deadline);
   }
 
+  /// Collective: shared memory of the group, zero at first, that rank 0 makes. Returns when all
+  /// have opened it, so that any rank may let go of it at once. Names are unique within the group.
+  std::shared_ptr<SharedRegion> open_region(SharedMemory& memory, const std::string& name,
+                                            std::size_t bytes, Deadline deadline);
+
   /// Makes `failure` the cause of the group, unless there is one already, and returns the cause.
   Failure fail(const Failure& failure);
   /// Throws the cause, if there is one.
@@ -85,7 +90,9 @@ class ShmGroup {
   ShmGroup(const Place& place, const std::string& name, std::shared_ptr<SharedRegion> region);
   static void yield_core();
   Member& member(int rank) const;
-  void await_members(Deadline deadline);
+  template <typename SignalOf>
+  void await_all(const SignalOf& signal_of, std::uint32_t value, const std::string& what,
+                 Deadline deadline);
   void sleep(Signal& signal, Waiting& waiting, Deadline deadline);
   void check_peers(Waiting& waiting);
   void announce(const std::vector<int>& missing);
@@ -99,6 +106,7 @@ class ShmGroup {
   const WaitPolicy policy_;
   std::shared_ptr<SharedRegion> region_;
   PeerWatch watch_;
+  std::uint32_t opened_ = 0;  ///< regions so far
 };
 
 }  // namespace yoke::net

@@ -218,9 +218,8 @@ class ShmTransport final : public Transport {
 
 std::unique_ptr<Transport> make_shm_transport(std::shared_ptr<ShmGroup> group, SharedMemory& memory,
                                               Deadline deadline) {
-  const std::string name = group->name() + "/mailboxes";
-  const std::size_t bytes = ShmTransport::region_bytes(group->size());
-  auto region = group->rank() == 0 ? memory.create(name, bytes) : memory.open(name, deadline);
+  auto region =
+      group->open_region(memory, "mailboxes", ShmTransport::region_bytes(group->size()), deadline);
   return std::make_unique<ShmTransport>(std::move(group), std::move(region));
 }
 
