@@ -19,8 +19,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long after the deadline to wait for the pongs that tell who is at fault.
-constexpr auto kPongLimit = milliseconds(300);
+/// How long after the deadline to wait for the pongs that tell who is at fault: a rank that is
+/// alive on a crowded machine must have the time to say so.
+Clock::duration pong_limit(Deadline deadline) {
+  return std::clamp<Clock::duration>(deadline.span() / 10, milliseconds(300), milliseconds(2000));
+}
 /// How long the end of a data connection may come before the control frame that explains it.
 constexpr auto kExplainLimit = milliseconds(200);
 constexpr int kRoundsPerLook = 16;
@@ -228,7 +231,7 @@ class TcpTransport final : public Transport {
   /// missing ones.
   [[noreturn]] void give_up(const CallTag& tag, Deadline deadline) {
     control_.ping();
-    auto limit = Deadline::after(kPongLimit);
+    auto limit = Deadline::after(pong_limit(deadline));
     std::set<int> silent;
     do {
       control_.hear([this] { return awaited(); });
