@@ -16,22 +16,34 @@ import models
 
 args = models.arguments()
 model, x, target = models.make(args)
-rounds = range(args.rounds)
 
 
 def adamw():
     return torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=False)
 
 
-optimizer = adamw()
-models.milliseconds(model, optimizer, x, target, args.steps)
-alone = [models.milliseconds(model, optimizer, x, target, args.steps) for _ in rounds]
+def replicate():
+    hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+    return hvd.DistributedOptimizer(adamw(), named_parameters=model.named_parameters())
 
-hvd.init()
-os.environ["RANK"], os.environ["WORLD_SIZE"] = str(hvd.rank()), str(hvd.size())
-hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-optimizer = hvd.DistributedOptimizer(adamw(), named_parameters=model.named_parameters())
-models.milliseconds(model, optimizer, x, target, args.steps)
-together = [models.milliseconds(model, optimizer, x, target, args.steps) for _ in rounds]
-models.report("horovod", args, model, together, alone)
+
+def measure():
+    optimizer = adamw()
+    models.milliseconds(model, optimizer, x, target, args.steps)
+    alone = [models.milliseconds(model, optimizer, x, target, args.steps) for _ in range(args.rounds)]
+
+    hvd.init()
+    os.environ["RANK"], os.environ["WORLD_SIZE"] = str(hvd.rank()), str(hvd.size())
+    optimizer = replicate()
+    models.milliseconds(model, optimizer, x, target, args.steps)
+    together = [models.milliseconds(model, optimizer, x, target, args.steps) for _ in range(args.rounds)]
+    models.report("horovod", args, model, together, alone)
+
+
+if "BENCH_TURNS" in os.environ:
+    hvd.init()
+    optimizer = replicate()
+    models.take_turns(lambda _: models.milliseconds(model, optimizer, x, target, args.steps))
+else:
+    measure()
 hvd.shutdown()

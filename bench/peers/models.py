@@ -96,6 +96,21 @@ def milliseconds(model, optimizer, x, target, steps):
     return statistics.median(times)
 
 
+def take_turns(work):
+    """Does what the lines of a pipe say, for a program that lets several contenders alternate (bench/team.h)."""
+    rank = os.environ.get("RANK") or os.environ["HOROVOD_RANK"]
+    pipe = os.path.join(os.environ["BENCH_TURNS"], rank)
+    with open(pipe + ".in") as lines, open(pipe + ".out", "w", buffering=1) as answers:
+        print(os.getpid(), file=answers)
+        for line in iter(lines.readline, "end\n"):
+            print(work(line.strip()), file=answers)
+
+
+def proportional_set_mib():
+    with open("/proc/self/smaps_rollup") as lines:
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:"))
+
+
 def report(peer, args, model, with_exchange, without):
     """One line of JSON by rank 0; `ms` and `alone_ms` hold the median of each round."""
     if int(os.environ.get("RANK", "0")) == 0:
