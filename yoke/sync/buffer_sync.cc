@@ -12,8 +12,9 @@ namespace yoke::sync {
 namespace {
 
 bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  const auto left = tensor::bytes_of(a.contiguous());
-  const auto right = tensor::bytes_of(b.contiguous());
+  const at::Tensor whole_a = a.contiguous(), whole_b = b.contiguous();
+  const auto left = tensor::bytes_of(whole_a);
+  const auto right = tensor::bytes_of(whole_b);
   return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size()) == 0;
 }
 
@@ -72,6 +73,19 @@ void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& f
 void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& layout,
                          const Summary& summary) {
   torch::NoGradGuard no_grad;
+  // First what may fail, so that a failure changes nothing.
+  const auto everyone = summary.all_integers();
+  std::size_t at = 0;
+  for (const auto& buffer : agreed_) {
+    for (const auto& theirs : everyone) {
+      if (std::memcmp(theirs.bytes.data() + at, everyone.front().bytes.data() + at,
+                      buffer.tensor.nbytes()) == 0)
+        continue;
+      reset();
+      disagree(buffer.name, cat("rank ", everyone.front().rank, " and rank ", theirs.rank));
+    }
+    at += buffer.tensor.nbytes();
+  }
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     if (!summary.present(first_entry_ + i)) continue;
     const auto& entry = layout[first_entry_ + i];
@@ -79,19 +93,11 @@ void BufferSync::advance(const std::byte* reduced, const tensor::ArenaLayout& la
         tensor::view_of(const_cast<std::byte*>(reduced) + entry.offset, entry.dtype, entry.shape)
             .clone();
   }
-  const auto everyone = summary.all_integers();
-  std::size_t at = 0;
+  at = 0;
   for (std::size_t i = 0; i < agreed_.size() && !everyone.empty(); ++i) {
-    at::Tensor& base = agreed_base_[i];
-    const std::size_t bytes = base.nbytes();
-    const std::byte* agreed = everyone.front().bytes.data() + at;
-    for (const auto& theirs : everyone) {
-      if (std::memcmp(theirs.bytes.data() + at, agreed, bytes) != 0) {
-        disagree(agreed_[i].name, cat("rank ", everyone.front().rank, " and rank ", theirs.rank));
-      }
-    }
-    std::memcpy(tensor::mutable_bytes_of(base).data(), agreed, bytes);
-    at += bytes;
+    const auto base = tensor::mutable_bytes_of(agreed_base_[i]);
+    std::memcpy(base.data(), everyone.front().bytes.data() + at, base.size());
+    at += base.size();
   }
   reset();
 }

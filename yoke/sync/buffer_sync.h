@@ -29,7 +29,8 @@ class BufferSync {
   /// integer buffer differs from what an earlier micro-batch of this rank made of it.
   void take(std::int64_t weight, bool first_of_rank, GradientFolder& folder, Summary& summary);
   /// The buffers become those of S_{k+1}: averages out of the reduced arena, integers out of the
-  /// summary. Throws DataError that names the ranks when integers differ.
+  /// summary. Throws DataError that names the ranks when integers differ; the buffers are those of
+  /// S_k then.
   void advance(const std::byte* reduced, const tensor::ArenaLayout& layout, const Summary& summary);
   /// The module's buffers were replaced (by rank 0's): they are S_k's now.
   void adopt();

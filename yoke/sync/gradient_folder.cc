@@ -19,6 +19,7 @@ void GradientFolder::begin_step(const LeafSchedule& schedule) {
   schedule_ = schedule;
   for (PerTensor& tensor : tensors_) {
     tensor.waiting.assign(static_cast<std::size_t>(schedule_.levels()), {});
+    tensor.current.reset();  // of a step that was given up
     tensor.present = false;
   }
 }

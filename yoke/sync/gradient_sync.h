@@ -69,7 +69,9 @@ class GradientSync {
   };
   /// Collective. Afterwards the mean gradient lies in exchange().reduced() (all of it may be read
   /// by all ranks), and the module has the buffers of S_{k+1}. Throws DataError on every rank,
-  /// before anything is changed, if the gradient is not finite.
+  /// before anything is changed, if the gradient is not finite or integer buffers differ between
+  /// ranks; ConfigError if a micro-batch of this rank had no backward (the others wait until their
+  /// deadline).
   Outcome finish(bool stop, FaultPlan& faults);
   /// Whether the parameter had a gradient on any rank in the step that was finished.
   bool present(std::size_t parameter) const { return summary_.present(parameter); }

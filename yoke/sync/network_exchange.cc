@@ -76,6 +76,7 @@ void NetworkExchange::begin(const comm::BlockPlan& plan) {
 void NetworkExchange::ready(std::size_t entry) {
   const auto& place = layout_[entry];
   const std::size_t end = end_of(entry);
+  if (end == place.offset) return;  // A tensor without elements lies in no bucket.
   for (Bucket& bucket : buckets_) {
     if (bucket.range.first < end && bucket.range.last > place.offset) {
       YOKE_ENSURE(bucket.waiting > 0, place.name, " was ready twice.");

@@ -44,7 +44,7 @@ const Summary::Header& Summary::header_of(int rank) const {
   return *reinterpret_cast<const Header*>(all_.data() + static_cast<std::size_t>(rank) * bytes_);
 }
 
-void Summary::gather(comm::Communicator& communicator) {
+void Summary::gather(comm::Communicator& communicator, std::int64_t micro_batches) {
   ranks_ = communicator.size();
   all_.resize(bytes_ * static_cast<std::size_t>(ranks_));
   communicator.all_gather(mine_, all_);
@@ -67,6 +67,8 @@ void Summary::gather(comm::Communicator& communicator) {
   }
   std::sort(results_.begin(), results_.end(),
             [](const Result& a, const Result& b) { return a.micro_batch < b.micro_batch; });
+  YOKE_ENSURE_EQ(static_cast<std::int64_t>(results_.size()), micro_batches,
+                 "a micro-batch is missing or was computed twice");
   for (std::size_t i = 0; i < results_.size(); ++i) {
     YOKE_ENSURE_EQ(results_[i].micro_batch, static_cast<std::int64_t>(i),
                    "a micro-batch is missing or was computed twice");

@@ -34,8 +34,9 @@ class Summary {
   void set_integers_valid() { header().integers_valid = 1; }
   void add(const MicroBatchResult& result);
 
-  /// Collective.
-  void gather(comm::Communicator& communicator);
+  /// Collective. Throws InternalError if one of the `micro_batches` of the step is missing or
+  /// stands twice.
+  void gather(comm::Communicator& communicator, std::int64_t micro_batches);
 
   // After gather(), equal on all ranks:
   bool present(std::size_t tensor) const { return present_[tensor] != 0; }
@@ -49,7 +50,7 @@ class Summary {
   struct Result : MicroBatchResult {
     int rank = 0;
   };
-  /// All micro-batches, in their order. Throws InternalError if one is missing or stands twice.
+  /// All micro-batches, in their order.
   const std::vector<Result>& results() const { return results_; }
 
  private:
