@@ -1,5 +1,6 @@
 #include "yoke/cli/run_report.h"
 
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -49,7 +50,7 @@ nlohmann::json read_report(const RunFolder& folder) {
 
 std::string metric_text(const std::string& name, double value) {
   if (name.find("accuracy") != std::string::npos) return formatted("%.2f %%", 100 * value);
-  return formatted("%.4f", value);
+  return formatted(value == std::floor(value) && std::abs(value) < 1e15 ? "%.0f" : "%.4f", value);
 }
 
 std::string to_text(const nlohmann::json& report, const RunFolder& folder,

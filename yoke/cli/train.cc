@@ -119,7 +119,8 @@ void add_train(CLI::App& program, Invocation& invocation) {
                    "Save and end this sitting after so many steps, with exit code 75")
       ->check(CLI::PositiveNumber);
   command->add_option("--transport", options->transport, "auto, shm or tcp (comm.transport)");
-  command->add_option("--topology", options->topology, "auto, tree or ring (comm.topology)");
+  command->add_option("--topology", options->topology,
+                      "auto, full_mesh, tree or ring (comm.topology)");
   command
       ->add_option("--bucket-bytes", options->bucket_bytes,
                    "Bytes of gradient communicated at once (comm.bucket_bytes)")
@@ -140,7 +141,7 @@ void add_train(CLI::App& program, Invocation& invocation) {
   command->add_flag("--json", options->json,
                     "Print the report as JSON, and nothing else on stdout");
   command->footer(
-      R"(The weights are the same for every -n, transport, topology and bucket size. The same command goes on from
+      R"(The weights are the same for every -n, transport and bucket size. The same command goes on from
 the newest checkpoint. Ctrl-C or SIGTERM saves and ends with 75; a second one ends at once.
 Under torchrun, mpirun, srun or yoke launch each process is one worker: leave -n out.
 
