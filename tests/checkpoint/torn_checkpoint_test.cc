@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "tests/checkpoint/sample.h"
 #include "tests/support/kill_at_syscall.h"
@@ -115,16 +117,16 @@ TEST(TornCheckpoint, EachFaultPointKillsAndLeavesAFolderThatLoads) {
 }
 
 TEST(TornCheckpoint, AFullDiskIsAnErrorAndTheOldCheckpointStays) {
-  rlim_t shard = 0, manifest = 0;
+  rlim_t smaller = 0, larger = 0;  // Of the two files; the limit stops one or both.
   {
     const TemporaryFolder temporary;
     const RunFolder folder(temporary.path());
     test::save(folder, 2, 20);
-    shard = fs::file_size(folder.checkpoint(2) / "shard-0000.bin");
-    manifest = fs::file_size(folder.checkpoint(2) / "MANIFEST.json");
-    ASSERT_GT(manifest, shard);
+    std::tie(smaller, larger) =
+        std::minmax<rlim_t>({fs::file_size(folder.checkpoint(2) / "shard-0000.bin"),
+                             fs::file_size(folder.checkpoint(2) / "MANIFEST.json")});
   }
-  for (const rlim_t limit : {rlim_t{0}, shard - 1, shard, manifest - 1}) {
+  for (const rlim_t limit : {rlim_t{0}, smaller - 1, smaller, larger - 1}) {
     const TemporaryFolder temporary;
     const RunFolder folder(temporary.path());
     test::save(folder, 1, 10);

@@ -19,8 +19,8 @@ struct RunOptions {
   RunFolder folder{"runs/run"};
   /// Folder of the run file: relative data paths are looked for there too.
   std::string config_folder{};
-  std::optional<std::int64_t>
-      stop_after;  ///< end this sitting after so many steps, as if interrupted
+  /// End this sitting after so many steps, as if interrupted.
+  std::optional<std::int64_t> stop_after{};
   Progress::Style progress = Progress::Style::kNone;
   /// Set (by a signal handler, for example) to stop after the step in flight, save, and return
   /// "stopped".
