@@ -85,15 +85,17 @@ TEST_P(Lifecycle, DestructionRunsWhatWasStarted) {
 TEST_P(Lifecycle, AbortEndsPendingCallsOnAllRanksWithin100ms) {
   const int ranks = 3;
   std::atomic<Clock::rep> aborted_at{0};
+  std::atomic<int> ready{0};
   std::atomic<int> failed{0};
   run_threads(ranks, [&](World world) {
     auto comm = Communicator::create(world, options());
     comm->barrier();
+    ready.fetch_add(1);
     std::atomic<bool> calling{false};
     std::jthread aborter;
     if (world.rank() == 1) {
       aborter = std::jthread([&] {
-        while (!calling.load()) std::this_thread::yield();
+        while (!calling.load() || ready.load() < ranks) std::this_thread::yield();
         aborted_at = Clock::now().time_since_epoch().count();
         comm->abort("a test wants it");
       });
