@@ -107,6 +107,7 @@ TEST_F(Log, LinesOfThreadsStayWhole) {
 // for a lock that no thread of it holds.
 TEST_F(Log, AForkedChildCanLog) {
   const test::CapturedStderr captured;
+  log_info("made before the first fork: a child could not wait for the making of a log");
   std::atomic<bool> done = false;
   std::jthread busy([&] {
     while (!done) log_info("busy");

@@ -11,7 +11,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 /// Writes one line to stderr: time, level, [rank], text. Thread-safe. The level comes from YOKE_LOG
 /// (debug, info, warning, error; default info), colours from NO_COLOR, CLICOLOR_FORCE, TERM and
-/// isatty. spdlog does the work, in log.cc alone.
+/// isatty. spdlog does the work, in log.cc alone. A process may fork while other threads log, if it
+/// has logged before.
 void log(LogLevel level, std::string_view text);
 
 /// The prefix of this process's lines, for example "rank 3". Call once, at start.
