@@ -16,7 +16,7 @@ namespace {
 constexpr auto kSlice = std::chrono::milliseconds(20);
 /// A live sleeper beats once a slice; a rank that does not within this span is computing, stopped
 /// or dead.
-constexpr auto kGrace = std::chrono::milliseconds(100);
+constexpr auto kGrace = std::chrono::milliseconds(200);
 constexpr std::size_t kWords = ShmGroup::kMostRanks / 64;
 
 void copy_text(char* to, std::size_t room, const std::string& text) {

@@ -64,7 +64,11 @@ class ShmGroup {
       if (waiting.ready()) return;
       pause_core();
     }
-    for (int i = 0; i < policy_.yields; ++i) {
+    // On a crowded machine one yield may take many milliseconds, and the deadline is only kept
+    // asleep.
+    const auto until =
+        policy_.yields > 0 ? Clock::now() + WaitPolicy::kYielding : Clock::time_point();
+    for (int i = 0; i < policy_.yields && Clock::now() < until; ++i) {
       if (waiting.ready()) return;
       yield_core();
     }

@@ -38,6 +38,9 @@ static_assert(sizeof(Signal) == 8 && std::atomic<std::uint32_t>::is_always_lock_
 /// How long a rank looks before it sleeps (measured: a futex costs 14 to 19 us when ranks outnumber
 /// cores, 20 pauses and then yielding 2 us).
 struct WaitPolicy {
+  /// The longest that a rank yields before it sleeps.
+  static constexpr auto kYielding = std::chrono::milliseconds(2);
+
   int pauses;
   int yields;
   /// 4,000 pauses when every rank can have a core of its own; else 20 pauses and 2,000 yields.
