@@ -32,7 +32,8 @@ class SampleState {
   SampleState& operator=(const SampleState&) = delete;
 
   checkpoint::Snapshot snapshot;
-  nlohmann::json extra() const { return {{"seed", count_}, {"name", "sample"}}; }
+  /// Large enough that the manifest is longer than the shard.
+  nlohmann::json extra() const { return {{"seed", count_}, {"note", std::string(600, 'n')}}; }
 
  private:
   template <typename T>
