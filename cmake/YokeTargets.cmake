@@ -5,8 +5,8 @@ target_compile_options(yoke_options INTERFACE -Wall -Wextra -Wpedantic -Werror -
 target_include_directories(yoke_options INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 if(YOKE_SANITIZE)
   # g++ 12 sees uninitialized members in <regex> where AddressSanitizer has split its stack frames.
-  target_compile_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE} -fno-omit-frame-pointer -g
-                                                -DYOKE_SANITIZED -Wno-maybe-uninitialized)
+  target_compile_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE} -fno-omit-frame-pointer -g1
+                                                -DYOKE_SANITIZED -O1 -Wno-maybe-uninitialized)
   target_link_options(yoke_options INTERFACE -fsanitize=${YOKE_SANITIZE})
 endif()
 if(YOKE_FUZZ)
