@@ -56,7 +56,11 @@ void heed_stop_signals() {
   action.sa_handler = on_stop_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction before {};
+    ::sigaction(signal, &action, &before);
+    if (before.sa_handler == SIG_IGN) ::sigaction(signal, &before, nullptr);
+  }
 }
 
 int work(const Assignment& assignment, const World& world) {

@@ -19,7 +19,9 @@ constexpr std::size_t kLongestLine = 64 << 10;
 
 /// What is left on the screen of a line with carriage returns in it.
 std::string_view as_shown(std::string_view line) {
+  constexpr std::string_view kEraseToEnd = "\x1b[K";
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  while (line.ends_with(kEraseToEnd)) line.remove_suffix(kEraseToEnd.size());
   auto start = line.rfind('\r');
   return start == std::string_view::npos ? line : line.substr(start + 1);
 }

@@ -47,9 +47,19 @@ Supervisor::Supervisor(const SupervisorOptions& options)
       memory_kills_before_(out_of_memory_kills()),
       out_(STDOUT_FILENO),
       err_(STDERR_FILENO) {
+  // A parent that ignores SIGCHLD hands that on, and then nobody could wait for a child.
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &standard, nullptr);
   sigset_t watched;
   sigemptyset(&watched);
-  for (int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) sigaddset(&watched, signal);
+  sigaddset(&watched, SIGCHLD);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    // nohup, and shells for what they start in the background, want these ignored.
+    if (now.sa_handler != SIG_IGN) sigaddset(&watched, signal);
+  }
   ::sigprocmask(SIG_BLOCK, &watched, &mask_before_);
   signals_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals_ < 0) {

@@ -22,8 +22,8 @@ struct SupervisorOptions {
   Clock::duration settle = std::chrono::milliseconds(300);
   /// From SIGTERM for the ranks that outlive a failure until SIGKILL.
   Clock::duration failure_grace = std::chrono::seconds(5);
-  /// From the first SIGINT or SIGTERM that was passed on until SIGKILL: time to finish a step and
-  /// save.
+  /// From the first SIGINT, SIGTERM or SIGHUP that was passed on until SIGKILL: time to finish a
+  /// step and save.
   Clock::duration stop_grace = std::chrono::seconds(60);
 };
 
@@ -51,7 +51,7 @@ struct SupervisorOutcome {
   /// The failed rank's; 128 + signal when a signal to us ended them; kExitSaved if a rank ended
   /// with that; 0.
   int exit_code = 0;
-  int stop_signal = 0;  ///< SIGINT or SIGTERM, if one came
+  int stop_signal = 0;  ///< SIGINT, SIGTERM or SIGHUP, if one came
   std::optional<ProcessFailure> failure;
   std::vector<ProcessEnd> ends;  ///< in the order in which they were seen
 };
@@ -63,9 +63,10 @@ struct SupervisorOutcome {
 /// cause, else the first with kExitPeerLost (or a rank that is found stopped: those that waited for
 /// it are its victims). The others get SIGTERM, and SIGKILL after `failure_grace`.
 ///
-/// SIGINT and SIGTERM to this process are passed on to all process groups, SIGUSR1 to the ranks
-/// themselves; after `stop_grace`, or at a second SIGINT or SIGTERM, the groups are killed. These
-/// signals, and SIGCHLD, are blocked from construction to destruction: no handler is installed.
+/// SIGINT, SIGTERM and SIGHUP to this process are passed on to all process groups, SIGUSR1 to the
+/// ranks themselves; after `stop_grace`, or at a second one of the first three, the groups are
+/// killed. These signals (but those that are ignored), and SIGCHLD, are blocked from construction
+/// to destruction: no handler is installed.
 ///
 /// What a rank leaves in its process group is killed when the rank ends. The destructor kills and
 /// reaps what still runs. Not thread-safe; make it where there is one thread.
