@@ -36,8 +36,8 @@ ArenaLayout::Entry entry(const std::string& name, std::size_t elements, DType dt
 /// Parameters of two dtypes, one without elements, and two buffers behind them.
 const ArenaLayout& layout() {
   static const ArenaLayout layout(
-      {entry("a", 3000, DType::kFloat32), entry("b", 20000, DType::kFloat32),
-       entry("none", 0, DType::kFloat32), entry("c", 2500, DType::kFloat64),
+      {entry("a", 3000, DType::kFloat32), entry("none", 0, DType::kFloat32),
+       entry("b", 20000, DType::kFloat32), entry("c", 2500, DType::kFloat64),
        entry("d", 1, DType::kFloat64), entry("e", 9000, DType::kFloat32),
        entry("buffers/x", 1500, DType::kFloat32), entry("buffers/y", 10, DType::kFloat32)});
   return layout;
@@ -179,7 +179,7 @@ std::vector<std::pair<std::uint64_t, std::uint64_t>> buckets(std::size_t bucket_
   };
   cut(units({5}), 4);
   cut(units({3, 4}), 8);
-  cut(units({0, 1}), 4);
+  cut(units({0, 2}), 4);
   cut(units({6, 7}), 4);
   return all;
 }
