@@ -103,7 +103,7 @@ TEST_F(ConfigErrors, SectionsAndKeysAreNotMistakenForEachOther) {
   EXPECT_THAT(file("[seed]\nx = 1"), HasSubstr("seed must be an integer, and is a section."));
   EXPECT_THAT(file("\"train.micro_batch\" = 5"), HasSubstr("unknown key"));
   EXPECT_THAT(file("\"\" = 5"), HasSubstr("unknown key \"\""));
-  EXPECT_THAT(flag("train=5"), HasSubstr("unknown key \"train\""));
+  EXPECT_THAT(flag("train=5"), HasSubstr("\"train\" is a section; name the key too"));
 }
 
 TEST_F(ConfigErrors, AllErrorsOfAFileComeAtOnceInItsOrderAndNothingIsTaken) {

@@ -109,6 +109,10 @@ void ConfigTree::set(std::string_view assignment, std::string flag) {
   }
   const std::string name(assignment.substr(0, equals));
   ConfigKey* key = state_->find(name);
+  if (key == nullptr && state_->is_section(name)) {
+    throw ConfigError(cat(flag, ": \"", name, "\" is a section; name the key too, as in ", flag,
+                          ' ', name, ".key=", detail::excerpt(assignment.substr(equals + 1)), '.'));
+  }
   if (key == nullptr) throw ConfigError(cat(flag, ": ", state_->unknown(name)));
   ConfigState::apply({state_->read_value(*key, assignment.substr(equals + 1), flag)},
                      Origin::kFlag);

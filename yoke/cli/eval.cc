@@ -5,6 +5,7 @@
 #include "yoke/cli/commands.h"
 #include "yoke/cli/configuration.h"
 #include "yoke/cli/existing_run.h"
+#include "yoke/cli/numbers.h"
 #include "yoke/cli/run_report.h"
 #include "yoke/tensor/worker_setup.h"
 #include "yoke/train/run.h"
@@ -44,7 +45,7 @@ void add_eval(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("eval", "Evaluate a run on its test data");
   command->add_option("RUN", options->run, "Name under runs/, or a path")->required();
   command->add_option("--step", options->step, "The checkpoint of that step (default: the newest)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command->add_flag("--json", options->json, "Print step, metrics and sample as JSON");
   command->footer(R"(Examples:
   yoke eval digits

@@ -4,6 +4,7 @@
 
 #include "yoke/cli/commands.h"
 #include "yoke/cli/existing_run.h"
+#include "yoke/cli/numbers.h"
 #include "yoke/train/run.h"
 
 namespace yoke::cli {
@@ -39,7 +40,7 @@ void add_hash(CLI::App& program, Invocation& invocation) {
       program.add_subcommand("hash", "Hashes of a checkpoint: equal bits, equal hashes");
   command->add_option("RUN", options->run, "Name under runs/, or a path")->required();
   command->add_option("--step", options->step, "The checkpoint of that step (default: the newest)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       R"(SHA-256 over name, dtype, shape and bytes of each tensor, by name; "state" covers everything.

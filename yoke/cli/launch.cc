@@ -17,6 +17,7 @@
 #include "yoke/cli/command_line.h"
 #include "yoke/cli/commands.h"
 #include "yoke/cli/failure_report.h"
+#include "yoke/cli/numbers.h"
 #include "yoke/net/supervisor.h"
 
 namespace yoke::cli {
@@ -167,10 +168,10 @@ void add_launch(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "launch", "Start any program on several processes, with the variables that torchrun sets");
   command->add_option("-n,--ranks", options->ranks, "How many processes")
-      ->check(CLI::Range(1, 4096))
+      ->check(whole_number(1, 4096))
       ->capture_default_str();
   command->add_option("--threads", options->threads, "OMP_NUM_THREADS of each")
-      ->check(CLI::Range(1, 1024))
+      ->check(whole_number(1, 1024))
       ->capture_default_str();
   command->add_option("--log-dir", options->log_folder,
                       "Folder for rank-0003.out and rank-0003.err; without it there are no files");
@@ -178,11 +179,11 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       ->add_option("--log-ranks", options->shown_ranks,
                    "Ranks to show on the console, as 0,2; without it all are shown")
       ->delimiter(',')
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command
       ->add_option("--grace", options->grace,
                    "Seconds from the first Ctrl-C or SIGTERM until the ranks are killed")
-      ->check(CLI::NonNegativeNumber)
+      ->check(seconds())
       ->capture_default_str();
   command->add_option("program", options->program,
                       "The program; its own flags need the -- before it");

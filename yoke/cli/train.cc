@@ -4,6 +4,7 @@
 #include "yoke/base/error.h"
 #include "yoke/cli/command_line.h"
 #include "yoke/cli/commands.h"
+#include "yoke/cli/numbers.h"
 #include "yoke/cli/train_request.h"
 #include "yoke/net/place.h"
 
@@ -109,22 +110,22 @@ void add_train(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("train", "Train, or go on with a run");
   command->add_option("FILE", options->file, "The run's configuration, in TOML")->required();
   command->add_option("-n,--workers", options->workers, "Worker processes (default 1)")
-      ->check(CLI::Range(1, 4096));
+      ->check(whole_number(1, 4096));
   command->add_option("--run", options->run,
                       "Name under runs/, or a path (default: the file's name without .toml)");
   command->add_option("--steps", options->steps, "Length of the run; overrides train.epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command
       ->add_option("--stop-after", options->stop_after,
                    "Save and end this sitting after so many steps, with exit code 75")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--transport", options->transport, "auto, shm or tcp (comm.transport)");
   command->add_option("--topology", options->topology,
                       "auto, full_mesh, tree or ring (comm.topology)");
   command
       ->add_option("--bucket-bytes", options->bucket_bytes,
                    "Bytes of gradient communicated at once (comm.bucket_bytes)")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1));
   command->add_option("--mesh", options->mesh, "Axes of the ranks; this version has data=N");
   command->add_option("--set", options->set, "section.key=value; any key, any number of times")
       ->take_all()
@@ -134,7 +135,7 @@ void add_train(CLI::App& program, Invocation& invocation) {
   command
       ->add_option("--grace", options->grace,
                    "Seconds from Ctrl-C or SIGTERM until the workers are killed")
-      ->check(CLI::NonNegativeNumber)
+      ->check(seconds())
       ->capture_default_str();
   command->add_flag("--fresh", options->fresh, "Set an old run of that name aside and start anew");
   command->add_flag("--dry-run", options->dry_run, "Show what would be done, and stop");

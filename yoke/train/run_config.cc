@@ -8,6 +8,9 @@ namespace yoke::train {
 
 namespace {
 
+/// Larger factors are no numbers that float32 can work with, infinity among them.
+constexpr double kLargest = 1e30;
+
 void bind_data(ConfigTree& tree, RunConfig& c) {
   tree.add("data.kind", &c.data.kind,
            "format of the data: csv (label in the last column), idx (MNIST's), text",
@@ -24,7 +27,7 @@ void bind_data(ConfigTree& tree, RunConfig& c) {
            "csv: draws the hold-out", Range<std::int64_t>{0, {}});
   tree.add("data.length", &c.data.length, "text: characters of a sample",
            Range<std::int64_t>{1, 1 << 20});
-  tree.add("data.scale", &c.data.scale, "factor of the inputs");
+  tree.add("data.scale", &c.data.scale, "factor of the inputs", Range<double>{-kLargest, kLargest});
   tree.add("data.drop_last", &c.drop_last, "leave out the short batch at the end of an epoch");
 }
 
@@ -69,7 +72,7 @@ void bind_train(ConfigTree& tree, RunConfig& c) {
            "steps between checkpoints; 0: at the end, and when stopped", not_negative);
   tree.add("train.keep_last", &t.keep_last, "checkpoints that are kept", positive);
   tree.add("train.clip_norm", &t.clip_norm, "largest global norm of the gradient; 0: no clipping",
-           Range<double>{0.0, {}});
+           Range<double>{0.0, kLargest});
   tree.add("train.mixed", &t.mixed,
            "let workers join that would compute other bits; the promise is off");
   tree.add("train.sample_characters", &t.sample_characters,
@@ -78,7 +81,7 @@ void bind_train(ConfigTree& tree, RunConfig& c) {
 
 void bind_optimizer(ConfigTree& tree, RunConfig& c) {
   auto& o = c.optimizer;
-  const Range<double> rate{0.0, {}};
+  const Range<double> rate{0.0, kLargest};
   tree.add("optimizer.name", &o.name, "the optimizer", {"sgd", "adam", "adamw"});
   tree.add("optimizer.lr", &o.lr, "learning rate at its peak", rate);
   tree.add("optimizer.momentum", &o.momentum, "sgd", Range<double>{0.0, 1.0});
