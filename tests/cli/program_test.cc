@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
 
 #include "tests/cli/call.h"
 #include "yoke/base/exit_code.h"
@@ -38,6 +41,11 @@ TEST(Program, VersionNamesWhatThePromiseDependsOn) {
   for (const char* part : {"yoke ", "libtorch ", "compiler ", "build "}) {
     EXPECT_THAT(answer.out, HasSubstr(part));
   }
+}
+
+TEST(Program, WhatCannotBePrintedIsAnError) {
+  int status = std::system("\"" YOKE_PROGRAM "\" --version > /dev/full 2> /dev/null");
+  EXPECT_EQ(WEXITSTATUS(status), kExitIo);
 }
 
 TEST(Program, WithoutACommandItHelpsAndEndsAsWrongUsage) {

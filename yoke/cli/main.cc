@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "yoke/cli/program.h"
@@ -10,5 +11,7 @@ int main(int count, char** arguments) {
     descriptor = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   } while (descriptor >= 0 && descriptor <= STDERR_FILENO);
   if (descriptor >= 0) ::close(descriptor);
+  // A file that reaches the limit of its size (ulimit -f) is an error of its writer, not our death.
+  ::signal(SIGXFSZ, SIG_IGN);
   return yoke::cli::run_program({arguments, arguments + count});
 }

@@ -88,10 +88,15 @@ void report_failure(const TrainRequest& request, const net::ProcessFailure& fail
   report.saved = newest_state(folder);
   report.next = request.resume_command;
   std::cerr << to_text(report);
-  write_file_atomically(
-      folder.failure(),
-      to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  note_failure(folder, report.kind, report.rank);
+  try {
+    write_file_atomically(
+        folder.failure(),
+        to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    note_failure(folder, report.kind, report.rank);
+  } catch (const IoError& error) {
+    // A full disk may be why the rank failed: its exit code counts, not that of the report.
+    log_warning("the failure is not on file: ", error.what());
+  }
   write_elastic_error(cat("rank ", report.rank, " of ", folder.root().string(), ": ", report.cause,
                           report.last_lines.empty() ? "" : ". " + report.last_lines.back()));
 }

@@ -126,7 +126,10 @@ int run_program(std::vector<std::string> arguments) {
   add_config(program, invocation);
   add_launch(program, invocation);
   try {
-    return parse_and_run(program, invocation);
+    int code = parse_and_run(program, invocation);
+    std::cout.flush();
+    if (!std::cout) throw IoError("cannot write to stdout: what was printed is not complete.");
+    return code;
   } catch (const UsageError& error) {
     return usage_error(innermost(program), error.what());
   } catch (const std::exception& error) {

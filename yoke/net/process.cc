@@ -1,6 +1,7 @@
 #include "yoke/net/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -64,6 +65,8 @@ void set_environment(const std::vector<std::string>& entries) {
   std::vector<char*> arguments;
   for (const auto& argument : program) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
+  // What we ignore would stay ignored in the program.
+  ::signal(SIGXFSZ, SIG_DFL);
   ::execvp(arguments[0], arguments.data());
   int error = errno;
   say(cat("yoke: cannot start ", program[0], ": ", std::strerror(error), "\n"));
