@@ -53,7 +53,7 @@ void add_replay(CLI::App& program, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      R"(Starts from the newest state at or before the step. The gradient is that of the micro-batch's mean loss; the
+      R"(Starts from the newest state at or before the step. The gradient is that of the micro-batch's mean loss times its samples, as it enters the sum; the
 same hash on another machine means that both compute the same bits.
 
 Examples:

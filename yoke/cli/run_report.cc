@@ -72,13 +72,14 @@ std::string to_text(const nlohmann::json& report, const RunFolder& folder,
   if (auto sample = report.value("sample", ""); !sample.empty()) {
     text += cat("  The model writes:\n", indented(sample), '\n');
   }
-  auto run = as_typed({name});
+  // The program as it was typed: it need not lie in PATH.
+  const auto program = command.substr(0, command.find(' '));
+  const auto run = as_typed({name});
+  const auto ask = cat("  ", program, " eval ", run, "\n  ", program, " hash ", run, " --json\n");
   if (status == "finished") {
-    text += cat("Try:\n  yoke eval ", run, "\n  yoke hash ", run, " --json\n  yoke replay ", run,
-                " --step 0 --micro-batch 0\n");
+    text += cat("Try:\n", ask, "  ", program, " replay ", run, " --step 0 --micro-batch 0\n");
   } else {
-    text += cat("Try:\n  ", command, "      continues\n  yoke eval ", run, "\n  yoke hash ", run,
-                " --json\n");
+    text += cat("Try:\n  ", command, "      continues\n", ask);
   }
   return text;
 }
