@@ -30,13 +30,26 @@ bool has_finished(const RunFolder& folder) {
   return report.is_object() && report.value("status", "") == "finished";
 }
 
+/// The keys of the plan whose values differ from those with which the run began.
+std::vector<std::string> changed_keys(const RunFolder& folder, const ConfigTree& tree) {
+  const std::string before = read_file(folder.config());
+  try {
+    return tree.differences(before, is_plan_key);
+  } catch (const ConfigError& error) {
+    throw ConfigError(cat(folder.config().string(), " is damaged, or of another version of yoke (",
+                          error.what(),
+                          "). Restore it, or start anew with --fresh (the old folder "
+                          "is kept)."));
+  }
+}
+
 }  // namespace
 
 Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fresh) {
   if (fresh && fs::exists(folder.root())) set_aside(folder);
   Prepared result = Prepared::kNew;
   if (fs::exists(folder.config())) {
-    const auto changed = tree.differences(read_file(folder.config()), is_plan_key);
+    const auto changed = changed_keys(folder, tree);
     if (!changed.empty()) {
       std::string keys;
       for (const auto& key : changed) keys += cat(keys.empty() ? "" : ", ", key);
