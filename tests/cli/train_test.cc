@@ -185,6 +185,14 @@ TEST_F(Train, AnotherPlanIsRefusedUnlessTheOldRunIsSetAside) {
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "runs/b.old-1")) << "there was nothing";
 }
 
+TEST_F(Train, ADamagedConfigurationOfTheRunIsNamed) {
+  ASSERT_EQ(train("a", {"--stop-after", "2"}).exit_code, kExitSaved);
+  write_file_atomically(run("a").config(), "garbage = [");
+  auto answer = train("a", {});
+  EXPECT_EQ(answer.exit_code, kExitConfig);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("a/config.resolved.toml"), HasSubstr("--fresh")));
+}
+
 TEST_F(Train, MissingDataIsTheUsersErrorAndIsToldToTorchrun) {
   write_run("no-such-file.csv");
   auto answer = train("a", {"-n", "2"}, {"TORCHELASTIC_ERROR_FILE=error.json"});
