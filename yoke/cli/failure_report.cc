@@ -80,6 +80,10 @@ std::string hint_of(const net::ProcessFailure& failure, bool own) {
   if (own && failure.exit_code == kExitPeerLost) {
     return "Its last lines name the rank that it waited for; look at that one's log.";
   }
+  if (failure.last_lines.empty()) {
+    return own ? "It ended without a word; YOKE_LOG=debug and -n 1 show more."
+               : "It ended without a word; start the program alone to see why.";
+  }
   return "Its last lines say what is wrong.";
 }
 

@@ -149,11 +149,12 @@ int launch(const LaunchOptions& options, const Invocation& invocation) {
   }
   auto outcome = supervisor.run();
   if (outcome.failure) {
-    auto report = explain(*outcome.failure, false);
-    report.log = log_of(report.rank, true);
-    if (auto message = read_elastic_error(error_file(report.rank))) {
-      report.last_lines.push_back(*message);
+    auto failure = *outcome.failure;
+    if (auto message = read_elastic_error(error_file(failure.rank))) {
+      failure.last_lines.push_back(*message);
     }
+    auto report = explain(failure, false);
+    report.log = log_of(report.rank, true);
     report.next = as_typed(invocation.arguments);
     std::cerr << to_text(report);
     write_elastic_error(cat("rank ", report.rank, ": ", report.cause));
