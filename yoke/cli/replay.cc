@@ -6,6 +6,7 @@
 #include "yoke/cli/commands.h"
 #include "yoke/cli/configuration.h"
 #include "yoke/cli/existing_run.h"
+#include "yoke/cli/numbers.h"
 #include "yoke/tensor/worker_setup.h"
 #include "yoke/train/run.h"
 
@@ -47,10 +48,10 @@ void add_replay(CLI::App& program, Invocation& invocation) {
   command->add_option("RUN", options->run, "Name under runs/, or a path")->required();
   command->add_option("--step", options->step, "The step, counted from 0")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command->add_option("--micro-batch", options->micro_batch, "The micro-batch, counted from 0")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       R"(Starts from the newest state at or before the step. The gradient is that of the micro-batch's mean loss times its samples, as it enters the sum; the
