@@ -284,11 +284,12 @@ TEST(Supervisor, RanksDieWithTheSupervisor) {
 TEST(Supervisor, LeavesTheSignalMaskAsItWas) {
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, nullptr, &before);
-  supervise({work(0, [] {
+  auto outcome = supervise({work(0, [] {
     sigset_t mask;
     ::sigprocmask(SIG_BLOCK, nullptr, &mask);
     return sigismember(&mask, SIGTERM) || sigismember(&mask, SIGCHLD) ? 1 : 0;
   })});
+  EXPECT_EQ(outcome.exit_code, 0) << "a rank has the mask that we had";
   sigset_t after;
   ::sigprocmask(SIG_BLOCK, nullptr, &after);
   for (int signal : {SIGINT, SIGTERM, SIGUSR1, SIGCHLD}) {
