@@ -20,7 +20,18 @@ namespace yoke::train {
 namespace {
 
 std::int64_t existing_step(const RunFolder& folder, std::optional<std::int64_t> step) {
-  if (step) return *step;
+  if (step) {
+    std::string others;
+    for (const std::int64_t other : checkpoint::steps_present(folder)) {
+      if (other == *step) return *step;
+      others += cat(others.empty() ? "" : ", ", other);
+    }
+    throw CheckpointError(cat(
+        folder.root().string(), " has no checkpoint of step ", *step, ". ",
+        others.empty() ? "There is none yet: train it first."
+                       : cat("Steps with a checkpoint: ", others,
+                             ". train.checkpoint_every and train.keep_last say which are kept.")));
+  }
   const std::int64_t newest = checkpoint::newest_intact(folder);
   if (newest < 0)
     throw CheckpointError(cat(folder.root().string(), " has no checkpoint yet. Train it first."));

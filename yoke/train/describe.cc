@@ -25,6 +25,10 @@ class Table {
   std::ostringstream out_;
 };
 
+std::string counted(std::int64_t number, const char* one, const char* many) {
+  return cat(number, ' ', number == 1 ? one : many);
+}
+
 std::string placement(const Job& job, const RunConfig& config, int world_size) {
   const std::int64_t micro_batches = job.sampler.most_micro_batches();
   const std::int64_t leaves = (micro_batches + config.train.leaf - 1) / config.train.leaf;
@@ -65,7 +69,7 @@ std::string describe(const RunConfig& config, int world_size, const model::Regis
   table.row(
       "batch", batch, " samples = ", micro_batches, " micro-batches of ", config.micro_batch(),
       batch % config.micro_batch() ? cat(" (the last of ", batch % config.micro_batch(), ")") : "");
-  table.row("leaves", config.train.leaf, " micro-batch(es) each; ",
+  table.row("leaves", counted(config.train.leaf, "micro-batch", "micro-batches"), " each; ",
             placement(job, config, world_size));
   table.row("steps", job.total_steps, ", ", job.sampler.steps_per_epoch(), " an epoch");
   table.row(
@@ -74,7 +78,8 @@ std::string describe(const RunConfig& config, int world_size, const model::Regis
       config.schedule.warmup ? cat(" with ", config.schedule.warmup, " steps of warm-up") : "",
       config.train.clip_norm > 0 ? cat(", clipped to norm ", config.train.clip_norm) : "");
   table.row("seed", config.train.seed);
-  table.row("workers", world_size, ", ", config.train.threads, " thread(s) each");
+  table.row("workers", world_size, ", ", counted(config.train.threads, "thread", "threads"),
+            " each");
   table.row("communication", "transport ", config.comm.transport, ", topology ",
             config.comm.topology, ", buckets of ", config.comm.bucket_bytes, " bytes (tcp)");
   table.row("promise", config.comm.topology == "ring" ? "off: the ring adds in another order"

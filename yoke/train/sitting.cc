@@ -1,5 +1,6 @@
 #include "yoke/train/sitting.h"
 
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "yoke/base/error.h"
@@ -34,6 +35,14 @@ sync::GradientSyncOptions gradient_options(const RunConfig& config, const Job& j
 std::optional<Evaluator> evaluator_of(const RunConfig& config, const Job& job) {
   if (!job.data.test) return std::nullopt;
   return Evaluator(job.data.test, config.train.eval_batch);
+}
+
+/// A value of an evaluation for the progress line.
+std::string shown(const std::string& name, double value) {
+  char text[32];
+  const bool is_ratio = name == "accuracy";
+  std::snprintf(text, sizeof text, is_ratio ? "%.2f %%" : "%.4f", is_ratio ? 100 * value : value);
+  return text;
 }
 
 /// `model` joins the run only if its random numbers do not come from a generator that other ranks
@@ -130,7 +139,7 @@ void Sitting::show(const StepReport& report, const std::map<std::string, double>
                    Progress& progress) {
   std::string text;
   for (const auto& [name, value] : evaluated)
-    text += cat(text.empty() ? "" : ", ", "test ", name, " ", value);
+    text += cat(text.empty() ? "" : ", ", "test ", name, " ", shown(name, value));
   const double seconds = Seconds(Clock::now() - started_).count();
   progress.show({.step = progression_.step,
                  .loss = report.outcome.loss,
