@@ -272,6 +272,18 @@ TEST(DataParallelLoop, RefusesWhatCannotBeRight) {
   });
 }
 
+TEST(DataParallelLoop, RanksWithOtherOptionsAreRefusedUnlessMixed) {
+  tensor::set_up_worker(1);
+  auto join = [](World world, bool mixed) {
+    torch::nn::Linear net(2, 1);
+    torch::optim::SGD sgd(net->parameters(), 0.1);
+    const double clip_norm = world.rank() == 1 ? 0.5 : 1.0;
+    DataParallel(*net, sgd, world, {.global_batch = 4, .clip_norm = clip_norm, .mixed = mixed});
+  };
+  run_threads(3, [&](World world) { EXPECT_THROW(join(world, false), JoinRefused); });
+  run_threads(3, [&](World world) { EXPECT_NO_THROW(join(world, true)); });
+}
+
 TEST(DataParallelLoop, AMicroBatchWithoutBackwardIsAnError) {
   torch::nn::Linear net(2, 1);
   torch::optim::SGD sgd(net->parameters(), 0.1);

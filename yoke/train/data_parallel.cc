@@ -5,6 +5,7 @@
 #include <set>
 
 #include "yoke/base/error.h"
+#include "yoke/base/log.h"
 #include "yoke/base/random.h"
 #include "yoke/optim/norm.h"
 #include "yoke/tensor/bridge.h"
@@ -77,6 +78,19 @@ DataParallel::DataParallel(torch::nn::Module& module, torch::optim::Optimizer& o
   communicator_ = comm::Communicator::create(
       world,
       {.transport = options_.transport, .timeout = options_.timeout, .name = "data_parallel"});
+  const std::string plan =
+      cat(options_.global_batch, ' ', options_.micro_batch, ' ', options_.leaf, ' ', options_.seed,
+          ' ', options_.shuffle, ' ', options_.drop_last, ' ', options_.clip_norm);
+  const int threads = at::get_num_threads();
+  tensor::agree_on_fingerprint(world, *communicator_, tensor::fingerprint(threads, plan),
+                               options_.mixed);
+  if (world.rank() == 0) {
+    // A run alone has nobody to compare with, and libtorch takes as many threads as there are
+    // cores.
+    log_info("DataParallel: ", world.size(), world.size() == 1 ? " rank, " : " ranks, ", threads,
+             threads == 1 ? " thread" : " threads",
+             " inside an operation (torch::set_num_threads; another number gives other bits)");
+  }
   const std::int64_t most =
       (options_.global_batch + options_.micro_batch - 1) / options_.micro_batch;
   gradients_ = std::make_unique<sync::GradientSync>(
