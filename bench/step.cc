@@ -92,10 +92,12 @@ void measure_step(const Options& options, const std::string& network) {
         options.ranks, /*freeze=*/false));
   }
   if (!options.horovod.empty()) {
-    // Its thread polls also while no step is on the way.
+    // Its thread polls also while no step is on the way, and gives up after half a minute in which
+    // a rank is stopped.
     horovod.emplace(Team::of_program(
-        joined({options.horovod + "/bin/horovodrun", "--gloo", "-np", cat(options.ranks),
-                options.horovod + "/bin/python", options.peers + "/horovod_step.py"},
+        joined({options.horovod + "/bin/horovodrun", "--gloo", "--gloo-timeout-seconds", "3600",
+                "-np", cat(options.ranks), options.horovod + "/bin/python",
+                options.peers + "/horovod_step.py"},
                arguments),
         options.ranks, /*freeze=*/true));
   }
