@@ -30,4 +30,5 @@ for step in range(2):
     optimizer.step()
     if step == 0 and rank == 0:
         print("first step", flush=True)
+dist.barrier()  # now and then PyTorch aborts when a rank ends long before the others
 dist.destroy_process_group()
