@@ -30,9 +30,9 @@ CombineFour combine_four_of(DType dtype, ReduceOp op);
 /// The division of kMean: data[i] /= divisor, for the floating types.
 void divide(std::byte* data, std::size_t count, DType dtype, int divisor);
 
-/// memcpy for buffers of shared memory. The C library copies more than 2 KiB with `rep movsb` where
-/// the processor has it, which on Zen 3 and 4 falls to 2 GB/s when both addresses lie at about the
-/// same place of their pages, as sections and arenas do (measured; this loop: 10 times that).
+/// memcpy for buffers of shared memory, as a plain loop of vectors. Measured faster than the C
+/// library's at times; why is not settled: its `rep movsb` is one explanation, the distance between
+/// the two cores, which changed between those measurements, another.
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes);
 
 /// The same past the caches (x86; elsewhere as above), for more than a cache holds or for what
