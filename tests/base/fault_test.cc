@@ -87,11 +87,11 @@ TEST_F(Faults, FlipIsLeftToTheCaller) {
 
 TEST_F(Faults, OnlyTheRankOfAFaultHasIt) {
   const std::string text =
-      " flip@rank=0,step=1,point=in_update ; kill@rank=1,step=1,point=in_update;;"
-      "flip@ point = in_update , step=2 , rank=0; ";
+      " flip@rank=0,step=1,point=before_reduce ; kill@rank=1,step=1,point=before_reduce;;"
+      "flip@ point = before_reduce , step=2 , rank=0; ";
   FaultPlan zero = plan(text, 0);
-  EXPECT_TRUE(zero.reach("in_update", 1));
-  EXPECT_TRUE(zero.reach("in_update", 2));
+  EXPECT_TRUE(zero.reach("before_reduce", 1));
+  EXPECT_TRUE(zero.reach("before_reduce", 2));
   EXPECT_TRUE(plan(text, 2).empty());
   EXPECT_TRUE(plan("", 0).empty());
   EXPECT_TRUE(plan(" ", 0).empty());
@@ -106,7 +106,7 @@ TEST_F(Faults, ComeFromTheEnvironment) {
     const test::ScopedVariable unset("YOKE_FAULT", std::nullopt);
     EXPECT_TRUE(FaultPlan::from_environment(0, fired_).empty());
   }
-  const test::ScopedVariable set("YOKE_FAULT", "flip@rank=0,step=0,point=after_update");
+  const test::ScopedVariable set("YOKE_FAULT", "flip@rank=0,step=0,point=before_reduce");
   EXPECT_FALSE(FaultPlan::from_environment(0, fired_).empty());
   EXPECT_TRUE(FaultPlan::from_environment(1, fired_).empty());
 }
@@ -131,10 +131,12 @@ TEST_F(Faults, BadSyntaxIsAnErrorForEveryRank) {
               HasSubstr("\"when\" is unknown"));
   EXPECT_THAT(error_of("kill@rank=1,step=1,point=checkpoint.8"),
               HasSubstr("did you mean \"checkpoint.1\""));
+  EXPECT_THAT(error_of("flip@rank=1,step=1,point=in_update"),
+              HasSubstr("a bit can be flipped at before_reduce only"));
 }
 
 TEST_F(Faults, APointThatTheProgramInventsIsABug) {
-  FaultPlan faults = plan("flip@rank=0,step=0,point=in_reduce", 0);
+  FaultPlan faults = plan("kill@rank=0,step=0,point=in_reduce", 0);
   EXPECT_THROW(faults.reach("in_redcue", 0), InternalError);
 }
 

@@ -24,6 +24,9 @@ const std::vector<std::string> kPoints = {"before_reduce", "in_reduce",    "afte
                                           "checkpoint.2",  "checkpoint.3", "checkpoint.4",
                                           "checkpoint.5",  "checkpoint.6", "checkpoint.7"};
 
+/// The one point that holds data whose flipped bit goes into the sum.
+constexpr std::string_view kFlipPoint = "before_reduce";
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -96,6 +99,10 @@ Fault parsed(std::string_view text) {
   if (fault.rank < 0) refuse(text, "it names no rank");
   if (fault.step < 0) refuse(text, "it names no step");
   if (fault.point.empty()) refuse(text, "it names no point");
+  if (fault.kind == Fault::Kind::kFlip && fault.point != kFlipPoint) {
+    refuse(text, cat("a bit can be flipped at ", kFlipPoint,
+                     " only, in the gradient that this rank gives to the sum"));
+  }
   return fault;
 }
 

@@ -20,7 +20,6 @@ void GradientFolder::begin_step(const LeafSchedule& schedule) {
   for (PerTensor& tensor : tensors_) {
     tensor.waiting.assign(static_cast<std::size_t>(schedule_.levels()), {});
     tensor.current.reset();  // of a step that was given up
-    tensor.present = false;
   }
 }
 
@@ -60,7 +59,6 @@ bool GradientFolder::finish(std::size_t entry) {
   const auto& place = layout_[entry];
   const LeafSchedule::Leaf& leaf = schedule_.of(leaf_);
   tensor.finished = true;
-  tensor.present = tensor.present || tensor.current.defined();
 
   std::array<const std::byte*, 65> operands;
   std::size_t count = 0;

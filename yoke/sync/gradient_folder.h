@@ -36,16 +36,12 @@ class GradientFolder {
   /// this was.
   void end_leaf(const std::function<void(std::size_t)>& finished);
 
-  /// Whether any leaf of the step had a gradient for the tensor.
-  bool present(std::size_t entry) const { return tensors_[entry].present; }
-
  private:
   struct PerTensor {
     at::Tensor current;               ///< of the leaf in progress
     bool current_is_own = false;      ///< made here, so it may be added into
     std::vector<at::Tensor> waiting;  ///< by level; undefined: absent
     bool finished = false;
-    bool present = false;
   };
   at::Tensor empty_like(std::size_t entry) const;
 

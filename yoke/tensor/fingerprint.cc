@@ -123,10 +123,12 @@ bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
   communicator.barrier();
   if (found.empty()) return true;
   if (!mixed) {
-    throw JoinRefused(cat(
-        found, "Use equal machines and builds, or set train.mixed = true and give up equal bits."));
+    throw JoinRefused(cat(found,
+                          "Use equal machines and builds, or set train.mixed = true (DataParallel: "
+                          ".mixed) and give up equal bits."));
   }
-  if (world.rank() == 0) log_warning(found, "train.mixed is on: the promise of equal bits is off.");
+  if (world.rank() == 0)
+    log_warning(found, "Mixed workers were asked for: the promise of equal bits is off.");
   return false;
 }
 
