@@ -95,9 +95,9 @@ Update flat_optimizer(const std::string& name) {
     const auto count = static_cast<std::size_t>(state->values.numel());
     std::vector<float*> slots;
     for (auto& slot : state->slots) slots.push_back(slot.mutable_data_ptr<float>());
-    state->optimizer->step({state->values.mutable_data_ptr<float>(), count},
-                           {state->gradient.const_data_ptr<float>(), count}, slots, kRate,
-                           ++state->updates, 1.0);
+    state->optimizer->step_in_place<float>({state->values.mutable_data_ptr<float>(), count},
+                                           {state->gradient.const_data_ptr<float>(), count}, slots,
+                                           kRate, ++state->updates, 1.0);
   };
 }
 
@@ -108,7 +108,7 @@ Team team_of(int ranks, int steps, const std::function<Update()>& make) {
   });
 }
 
-/// The whole of FlatState::update: undo copies, marks and the barrier at its end too.
+/// The whole of FlatState::update: redo slots, notes and the barrier at its end too.
 Team state_team(int ranks, int steps, const std::string& name) {
   return Team::of_forks(ranks, [=](const World& world) -> Team::Work {
     tensor::set_up_worker(1);

@@ -46,9 +46,9 @@ std::function<void()> plain_step(const StepOptions& options) {
       const auto count = static_cast<std::size_t>(gradient.numel());
       std::vector<float*> slots;
       for (auto& slot : state->slots[i]) slots.push_back(slot.data());
-      state->optimizer->step({parameters[i].mutable_data_ptr<float>(), count},
-                             {gradient.const_data_ptr<float>(), count}, slots, lr, state->updates,
-                             1.0);
+      state->optimizer->step_in_place<float>({parameters[i].mutable_data_ptr<float>(), count},
+                                             {gradient.const_data_ptr<float>(), count}, slots, lr,
+                                             state->updates, 1.0);
     }
   };
 }

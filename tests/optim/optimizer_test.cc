@@ -31,8 +31,9 @@ struct Tensor {
               std::size_t count, std::int64_t update) {
     std::vector<T*> places;
     for (auto& slot : slots) places.push_back(slot.data() + first);
-    optimizer.step(std::span<T>(values).subspan(first, count), gradient.subspan(first, count),
-                   std::span<T* const>(places), 0.01, update, 0.75);
+    optimizer.step_in_place(std::span<T>(values).subspan(first, count),
+                            gradient.subspan(first, count), std::span<T* const>(places), 0.01,
+                            update, 0.75);
   }
 
   bool operator==(const Tensor&) const = default;
@@ -59,8 +60,8 @@ std::vector<OptimizerOptions> all_kinds() {
 
 template <typename T>
 class OptimizerOf : public testing::Test {};
-using Elements = testing::Types<float, double>;
-TYPED_TEST_SUITE(OptimizerOf, Elements);
+using ElementTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(OptimizerOf, ElementTypes);
 
 TYPED_TEST(OptimizerOf, CutsAtBlocksChangeNoBit) {
   constexpr std::size_t kCount = 100'003;
@@ -96,6 +97,31 @@ TYPED_TEST(OptimizerOf, TheFirstUpdateDoesNotReadTheSlots) {
   }
 }
 
+TYPED_TEST(OptimizerOf, NewPlacesGetTheBitsAndOldOnesAreLeftAlone) {
+  for (const auto& options : all_kinds()) {
+    auto optimizer = Optimizer::make(options);
+    Tensor<TypeParam> in_place(2500, optimizer->slots().size());
+    for (int update = 1; update <= 2; ++update) {
+      const auto gradient = gradient_of_update<TypeParam>(2500, update);
+      const auto old = in_place;
+      auto fresh = in_place;
+      for (auto& value : fresh.values) value = std::numeric_limits<TypeParam>::quiet_NaN();
+      Elements<TypeParam> elements{.count = 2500,
+                                   .gradients = gradient.data(),
+                                   .parameters = in_place.values.data(),
+                                   .new_parameters = fresh.values.data()};
+      for (std::size_t s = 0; s < fresh.slots.size(); ++s) {
+        elements.slots[s] = in_place.slots[s].data();
+        elements.new_slots[s] = fresh.slots[s].data();
+      }
+      optimizer->step(elements, 0.01, update, 0.75);
+      EXPECT_EQ(in_place, old) << options.name;
+      in_place.update(*optimizer, gradient, 0, 2500, update);
+      EXPECT_EQ(fresh, in_place) << options.name;
+    }
+  }
+}
+
 TYPED_TEST(OptimizerOf, ScaleActsAsAScaledGradient) {
   for (const auto& options : all_kinds()) {
     auto optimizer = Optimizer::make(options);
@@ -106,8 +132,9 @@ TYPED_TEST(OptimizerOf, ScaleActsAsAScaledGradient) {
     for (TypeParam& element : gradient) element *= static_cast<TypeParam>(0.75);
     std::vector<TypeParam*> places;
     for (auto& slot : plain.slots) places.push_back(slot.data());
-    optimizer->step(std::span<TypeParam>(plain.values), std::span<const TypeParam>(gradient),
-                    std::span<TypeParam* const>(places), 0.01, 1, 1.0);
+    optimizer->step_in_place(std::span<TypeParam>(plain.values),
+                             std::span<const TypeParam>(gradient),
+                             std::span<TypeParam* const>(places), 0.01, 1, 1.0);
     EXPECT_EQ(scaled, plain) << options.name;
   }
 }
@@ -124,8 +151,8 @@ TEST(Optimizer, NamesItsSlots) {
 TEST(Optimizer, LeavesAnInfiniteParameterInfiniteWithoutWeightDecay) {
   std::vector<float> parameters{std::numeric_limits<float>::infinity(), -0.0f};
   std::vector<float> gradient{0.0f, 0.0f};
-  Optimizer::make({})->step(std::span<float>(parameters), std::span<const float>(gradient), {}, 0.1,
-                            1, 1.0);
+  Optimizer::make({})->step_in_place(std::span<float>(parameters), std::span<const float>(gradient),
+                                     {}, 0.1, 1, 1.0);
   EXPECT_TRUE(std::isinf(parameters[0]));
   EXPECT_TRUE(std::signbit(parameters[1]));
 }

@@ -97,9 +97,9 @@ void compare(torch::ScalarType dtype, double bound) {
         slots_before.push_back(slots.back().clone());
         places.push_back(slots.back().data_ptr<T>());
       }
-      optimizer->step(std::span<T>(ours.data_ptr<T>(), 2500),
-                      std::span<const T>(gradient.data_ptr<T>(), 2500), std::span<T* const>(places),
-                      options.lr, update, 1.0);
+      optimizer->step_in_place(std::span<T>(ours.data_ptr<T>(), 2500),
+                               std::span<const T>(gradient.data_ptr<T>(), 2500),
+                               std::span<T* const>(places), options.lr, update, 1.0);
       theirs.mutable_grad() = gradient.clone();
       reference->step();
       auto where = options.name + ", update " + std::to_string(update);

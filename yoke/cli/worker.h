@@ -32,8 +32,8 @@ std::string describe(const Assignment& assignment, int workers);
 std::int64_t threads_of(const Assignment& assignment);
 
 /// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1, unless ignored, ask this process to finish its
-/// step, save, and end; any but SIGUSR1 for the second time ends it at once. Call it before anything
-/// that takes long.
+/// step, save, and end; any but SIGUSR1 for the second time ends it at once. Call it before
+/// anything that takes long.
 void heed_stop_signals();
 
 /// One rank of a run, in a world that stands: notes itself in ranks/, trains, and returns the exit

@@ -20,9 +20,18 @@ struct Rates {
   Decay kind;
 };
 
+/// Where the old values lie and the new ones go, which may be the same places.
+template <typename T>
+struct Places {
+  const T *p, *g, *m, *v;
+  T *new_p, *new_m, *new_v;
+};
+
 template <Decay kDecay, typename T>
-YOKE_LOOP void adam_loop(T* __restrict p, const T* __restrict g, T* __restrict m, T* __restrict v,
-                         std::size_t n, Rates<T> r) {
+YOKE_LOOP void adam_loop(const Places<T>& at, std::size_t n, Rates<T> r) {
+  const T *p = at.p, *g = at.g, *m = at.m, *v = at.v;
+  T *new_p = at.new_p, *new_m = at.new_m, *new_v = at.new_v;
+#pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
     T parameter = p[i];
     T gradient = g[i] * r.scale;
@@ -30,42 +39,39 @@ YOKE_LOOP void adam_loop(T* __restrict p, const T* __restrict g, T* __restrict m
     if constexpr (kDecay == Decay::kDecoupled) parameter *= r.decay;
     T first = m[i] * r.kept1 + gradient * r.new1;
     T second = v[i] * r.kept2 + gradient * gradient * r.new2;
-    m[i] = first;
-    v[i] = second;
-    p[i] = parameter - r.step_size * first / (std::sqrt(second) * r.correction2 + r.epsilon);
+    new_m[i] = first;
+    new_v[i] = second;
+    new_p[i] = parameter - r.step_size * first / (std::sqrt(second) * r.correction2 + r.epsilon);
   }
 }
 
 template <typename T>
-YOKE_LOOP void update_all(T* p, const T* g, T* m, T* v, std::size_t n, const Rates<T>& r) {
+YOKE_LOOP void update_all(const Places<T>& at, std::size_t n, const Rates<T>& r) {
   switch (r.kind) {
     case Decay::kNone:
-      return adam_loop<Decay::kNone>(p, g, m, v, n, r);
+      return adam_loop<Decay::kNone>(at, n, r);
     case Decay::kGradient:
-      return adam_loop<Decay::kGradient>(p, g, m, v, n, r);
+      return adam_loop<Decay::kGradient>(at, n, r);
     case Decay::kDecoupled:
-      return adam_loop<Decay::kDecoupled>(p, g, m, v, n, r);
+      return adam_loop<Decay::kDecoupled>(at, n, r);
   }
 }
 
-YOKE_VECTOR_CLONES void adam_float(float* p, const float* g, float* m, float* v, std::size_t n,
-                                   const Rates<float>& r) {
-  update_all(p, g, m, v, n, r);
+YOKE_VECTOR_CLONES void adam_float(const Places<float>& at, std::size_t n, const Rates<float>& r) {
+  update_all(at, n, r);
 }
 
-YOKE_VECTOR_CLONES void adam_double(double* p, const double* g, double* m, double* v, std::size_t n,
+YOKE_VECTOR_CLONES void adam_double(const Places<double>& at, std::size_t n,
                                     const Rates<double>& r) {
-  update_all(p, g, m, v, n, r);
+  update_all(at, n, r);
 }
 
-void update_elements(float* p, const float* g, float* m, float* v, std::size_t n,
-                     const Rates<float>& r) {
-  adam_float(p, g, m, v, n, r);
+void update_elements(const Places<float>& at, std::size_t n, const Rates<float>& r) {
+  adam_float(at, n, r);
 }
 
-void update_elements(double* p, const double* g, double* m, double* v, std::size_t n,
-                     const Rates<double>& r) {
-  adam_double(p, g, m, v, n, r);
+void update_elements(const Places<double>& at, std::size_t n, const Rates<double>& r) {
+  adam_double(at, n, r);
 }
 
 void check_beta(const char* key, double beta) {
@@ -91,11 +97,8 @@ std::vector<std::string> Adam::slots() const {
 }
 
 template <typename T>
-void Adam::step_as(std::span<T> parameters, std::span<const T> gradients, std::span<T* const> slots,
-                   double lr, std::int64_t update, double scale) const {
-  YOKE_ENSURE_EQ(parameters.size(), gradients.size(),
-                 "One gradient element belongs to each parameter element.");
-  YOKE_ENSURE_EQ(slots.size(), 2u, "Adam has two slots.");
+void Adam::step_as(const Elements<T>& elements, double lr, std::int64_t update,
+                   double scale) const {
   YOKE_ENSURE(update >= 1, "update ", update, "; a tensor's updates count from 1.");
   auto t = static_cast<double>(update);
   double decay = options_.weight_decay;
@@ -110,23 +113,28 @@ void Adam::step_as(std::span<T> parameters, std::span<const T> gradients, std::s
       .decay = static_cast<T>(decoupled_ ? 1.0 - lr * decay : decay),
       .scale = static_cast<T>(scale),
       .kind = decay == 0.0 ? Decay::kNone : (decoupled_ ? Decay::kDecoupled : Decay::kGradient)};
+  Places<T> at{.p = elements.parameters,
+               .g = elements.gradients,
+               .m = elements.slots[0],
+               .v = elements.slots[1],
+               .new_p = elements.new_parameters,
+               .new_m = elements.new_slots[0],
+               .new_v = elements.new_slots[1]};
   if (update == 1) {
-    std::fill_n(slots[0], parameters.size(), T{0});
-    std::fill_n(slots[1], parameters.size(), T{0});
+    at.m = std::fill_n(at.new_m, elements.count, T{0}) - elements.count;
+    at.v = std::fill_n(at.new_v, elements.count, T{0}) - elements.count;
   }
-  update_elements(parameters.data(), gradients.data(), slots[0], slots[1], parameters.size(),
-                  rates);
+  update_elements(at, elements.count, rates);
 }
 
-void Adam::step(std::span<float> parameters, std::span<const float> gradients,
-                std::span<float* const> slots, double lr, std::int64_t update, double scale) const {
-  step_as(parameters, gradients, slots, lr, update, scale);
-}
-
-void Adam::step(std::span<double> parameters, std::span<const double> gradients,
-                std::span<double* const> slots, double lr, std::int64_t update,
+void Adam::step(const Elements<float>& elements, double lr, std::int64_t update,
                 double scale) const {
-  step_as(parameters, gradients, slots, lr, update, scale);
+  step_as(elements, lr, update, scale);
+}
+
+void Adam::step(const Elements<double>& elements, double lr, std::int64_t update,
+                double scale) const {
+  step_as(elements, lr, update, scale);
 }
 
 }  // namespace yoke::optim

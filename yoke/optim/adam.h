@@ -16,17 +16,14 @@ class Adam final : public Optimizer {
   Adam(const OptimizerOptions& options, bool decoupled);
 
   std::vector<std::string> slots() const override;
-  void step(std::span<float> parameters, std::span<const float> gradients,
-            std::span<float* const> slots, double lr, std::int64_t update,
+  void step(const Elements<float>& elements, double lr, std::int64_t update,
             double scale) const override;
-  void step(std::span<double> parameters, std::span<const double> gradients,
-            std::span<double* const> slots, double lr, std::int64_t update,
+  void step(const Elements<double>& elements, double lr, std::int64_t update,
             double scale) const override;
 
  private:
   template <typename T>
-  void step_as(std::span<T> parameters, std::span<const T> gradients, std::span<T* const> slots,
-               double lr, std::int64_t update, double scale) const;
+  void step_as(const Elements<T>& elements, double lr, std::int64_t update, double scale) const;
 
   OptimizerOptions options_;
   bool decoupled_;

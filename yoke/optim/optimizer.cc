@@ -56,4 +56,25 @@ std::unique_ptr<Optimizer> Optimizer::make(const OptimizerOptions& options) {
                         "There are sgd, adam and adamw."));
 }
 
+template <typename T>
+void Optimizer::step_in_place(std::span<T> parameters, std::span<const T> gradients,
+                              std::span<T* const> slots, double lr, std::int64_t update,
+                              double scale) const {
+  YOKE_ENSURE_EQ(parameters.size(), gradients.size(),
+                 "One gradient element belongs to each parameter element.");
+  YOKE_ENSURE_EQ(slots.size(), this->slots().size(), "An optimizer has as many slots as names.");
+  Elements<T> elements{.count = parameters.size(),
+                       .gradients = gradients.data(),
+                       .parameters = parameters.data(),
+                       .new_parameters = parameters.data()};
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    elements.slots[i] = elements.new_slots[i] = slots[i];
+  step(elements, lr, update, scale);
+}
+template void Optimizer::step_in_place(std::span<float>, std::span<const float>,
+                                       std::span<float* const>, double, std::int64_t, double) const;
+template void Optimizer::step_in_place(std::span<double>, std::span<const double>,
+                                       std::span<double* const>, double, std::int64_t,
+                                       double) const;
+
 }  // namespace yoke::optim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -21,6 +23,19 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
 };
 
+/// Elements of one tensor to update. New values go to `new_parameters` and `new_slots`, which are
+/// either the old places or overlap none of the others.
+template <typename T>
+struct Elements {
+  static constexpr std::size_t kMostSlots = 2;
+  std::size_t count = 0;
+  const T* gradients = nullptr;
+  const T* parameters = nullptr;
+  std::array<const T*, kMostSlots> slots{};  ///< as many as slots() has names
+  T* new_parameters = nullptr;
+  std::array<T*, kMostSlots> new_slots{};
+};
+
 /// An optimizer on flat memory: element by element, without state of its own. The state lies in
 /// slots beside the parameters, one value an element, and in a count of updates a tensor. So a
 /// tensor may be updated in pieces, by several processes, with the same bits, as long as pieces are
@@ -36,15 +51,17 @@ class Optimizer {
   /// Names of the slots: {"momentum_buffer"}, {"exp_avg", "exp_avg_sq"}, or none.
   virtual std::vector<std::string> slots() const = 0;
 
-  /// Updates elements of one tensor. `slots[i]` points to slot i of the first of these elements.
-  /// `update` counts this tensor's updates, from 1 (Adam's bias correction, momentum's first step).
-  /// `scale` multiplies each gradient first (clipping).
-  virtual void step(std::span<float> parameters, std::span<const float> gradients,
-                    std::span<float* const> slots, double lr, std::int64_t update,
+  /// One update. `update` counts this tensor's updates, from 1 (Adam's bias correction, momentum's
+  /// first step). `scale` multiplies each gradient first (clipping).
+  virtual void step(const Elements<float>& elements, double lr, std::int64_t update,
                     double scale) const = 0;
-  virtual void step(std::span<double> parameters, std::span<const double> gradients,
-                    std::span<double* const> slots, double lr, std::int64_t update,
+  virtual void step(const Elements<double>& elements, double lr, std::int64_t update,
                     double scale) const = 0;
+
+  /// The same in place. `slots[i]` points to slot i of the first of these elements.
+  template <typename T>
+  void step_in_place(std::span<T> parameters, std::span<const T> gradients,
+                     std::span<T* const> slots, double lr, std::int64_t update, double scale) const;
 };
 
 }  // namespace yoke::optim

@@ -21,61 +21,72 @@ YOKE_LOOP T gradient_of(T gradient, T parameter, const Rates<T>& r) {
   return kDecays ? scaled + parameter * r.weight_decay : scaled;
 }
 
+/// Where the old values lie and the new ones go, which may be the same places; `b` is null without
+/// momentum.
+template <typename T>
+struct Places {
+  const T *p, *g, *b;
+  T *new_p, *new_b;
+};
+
 template <bool kDecays, typename T>
-YOKE_LOOP void plain_loop(T* __restrict p, const T* __restrict g, std::size_t n, Rates<T> r) {
+YOKE_LOOP void plain_loop(const Places<T>& at, std::size_t n, Rates<T> r) {
+  const T *p = at.p, *g = at.g;
+  T* new_p = at.new_p;
+#pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
-    p[i] -= r.lr * gradient_of<kDecays>(g[i], p[i], r);
+    new_p[i] = p[i] - r.lr * gradient_of<kDecays>(g[i], p[i], r);
   }
 }
 
 template <bool kDecays, bool kFirst, bool kNesterov, typename T>
-YOKE_LOOP void momentum_loop(T* __restrict p, const T* __restrict g, T* __restrict b, std::size_t n,
-                             Rates<T> r) {
+YOKE_LOOP void momentum_loop(const Places<T>& at, std::size_t n, Rates<T> r) {
+  const T *p = at.p, *g = at.g, *b = at.b;
+  T *new_p = at.new_p, *new_b = at.new_b;
+#pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
     T gradient = gradient_of<kDecays>(g[i], p[i], r);
     T moved = kFirst ? gradient : r.momentum * b[i] + r.kept_gradient * gradient;
-    b[i] = moved;
-    p[i] -= r.lr * (kNesterov ? gradient + r.momentum * moved : moved);
+    new_b[i] = moved;
+    new_p[i] = p[i] - r.lr * (kNesterov ? gradient + r.momentum * moved : moved);
   }
 }
 
 template <bool kDecays, bool kFirst, typename T>
-YOKE_LOOP void choose_nesterov(T* p, const T* g, T* b, std::size_t n, const Rates<T>& r) {
-  r.nesterov ? momentum_loop<kDecays, kFirst, true>(p, g, b, n, r)
-             : momentum_loop<kDecays, kFirst, false>(p, g, b, n, r);
+YOKE_LOOP void choose_nesterov(const Places<T>& at, std::size_t n, const Rates<T>& r) {
+  r.nesterov ? momentum_loop<kDecays, kFirst, true>(at, n, r)
+             : momentum_loop<kDecays, kFirst, false>(at, n, r);
 }
 
 template <bool kDecays, typename T>
-YOKE_LOOP void choose_first(T* p, const T* g, T* b, std::size_t n, const Rates<T>& r) {
-  r.first ? choose_nesterov<kDecays, true>(p, g, b, n, r)
-          : choose_nesterov<kDecays, false>(p, g, b, n, r);
+YOKE_LOOP void choose_first(const Places<T>& at, std::size_t n, const Rates<T>& r) {
+  r.first ? choose_nesterov<kDecays, true>(at, n, r) : choose_nesterov<kDecays, false>(at, n, r);
 }
 
 template <typename T>
-YOKE_LOOP void update_all(T* p, const T* g, T* b, std::size_t n, const Rates<T>& r) {
-  if (b == nullptr) {
-    r.decays ? plain_loop<true>(p, g, n, r) : plain_loop<false>(p, g, n, r);
+YOKE_LOOP void update_all(const Places<T>& at, std::size_t n, const Rates<T>& r) {
+  if (at.new_b == nullptr) {
+    r.decays ? plain_loop<true>(at, n, r) : plain_loop<false>(at, n, r);
   } else {
-    r.decays ? choose_first<true>(p, g, b, n, r) : choose_first<false>(p, g, b, n, r);
+    r.decays ? choose_first<true>(at, n, r) : choose_first<false>(at, n, r);
   }
 }
 
-YOKE_VECTOR_CLONES void sgd_float(float* p, const float* g, float* b, std::size_t n,
-                                  const Rates<float>& r) {
-  update_all(p, g, b, n, r);
+YOKE_VECTOR_CLONES void sgd_float(const Places<float>& at, std::size_t n, const Rates<float>& r) {
+  update_all(at, n, r);
 }
 
-YOKE_VECTOR_CLONES void sgd_double(double* p, const double* g, double* b, std::size_t n,
+YOKE_VECTOR_CLONES void sgd_double(const Places<double>& at, std::size_t n,
                                    const Rates<double>& r) {
-  update_all(p, g, b, n, r);
+  update_all(at, n, r);
 }
 
-void update_elements(float* p, const float* g, float* b, std::size_t n, const Rates<float>& r) {
-  sgd_float(p, g, b, n, r);
+void update_elements(const Places<float>& at, std::size_t n, const Rates<float>& r) {
+  sgd_float(at, n, r);
 }
 
-void update_elements(double* p, const double* g, double* b, std::size_t n, const Rates<double>& r) {
-  sgd_double(p, g, b, n, r);
+void update_elements(const Places<double>& at, std::size_t n, const Rates<double>& r) {
+  sgd_double(at, n, r);
 }
 
 }  // namespace
@@ -101,12 +112,7 @@ std::vector<std::string> Sgd::slots() const {
 }
 
 template <typename T>
-void Sgd::step_as(std::span<T> parameters, std::span<const T> gradients, std::span<T* const> slots,
-                  double lr, std::int64_t update, double scale) const {
-  YOKE_ENSURE_EQ(parameters.size(), gradients.size(),
-                 "One gradient element belongs to each parameter element.");
-  YOKE_ENSURE_EQ(slots.size(), options_.momentum == 0.0 ? 0u : 1u,
-                 "sgd has one slot with momentum, else none.");
+void Sgd::step_as(const Elements<T>& elements, double lr, std::int64_t update, double scale) const {
   YOKE_ENSURE(update >= 1, "update ", update, "; a tensor's updates count from 1.");
   Rates<T> rates{.lr = static_cast<T>(lr),
                  .momentum = static_cast<T>(options_.momentum),
@@ -116,18 +122,23 @@ void Sgd::step_as(std::span<T> parameters, std::span<const T> gradients, std::sp
                  .decays = options_.weight_decay != 0.0,
                  .first = update == 1,
                  .nesterov = options_.nesterov};
-  update_elements(parameters.data(), gradients.data(), slots.empty() ? nullptr : slots[0],
-                  parameters.size(), rates);
+  const bool has_slot = options_.momentum != 0.0;
+  update_elements({.p = elements.parameters,
+                   .g = elements.gradients,
+                   .b = elements.slots[0],
+                   .new_p = elements.new_parameters,
+                   .new_b = has_slot ? elements.new_slots[0] : nullptr},
+                  elements.count, rates);
 }
 
-void Sgd::step(std::span<float> parameters, std::span<const float> gradients,
-               std::span<float* const> slots, double lr, std::int64_t update, double scale) const {
-  step_as(parameters, gradients, slots, lr, update, scale);
+void Sgd::step(const Elements<float>& elements, double lr, std::int64_t update,
+               double scale) const {
+  step_as(elements, lr, update, scale);
 }
 
-void Sgd::step(std::span<double> parameters, std::span<const double> gradients,
-               std::span<double* const> slots, double lr, std::int64_t update, double scale) const {
-  step_as(parameters, gradients, slots, lr, update, scale);
+void Sgd::step(const Elements<double>& elements, double lr, std::int64_t update,
+               double scale) const {
+  step_as(elements, lr, update, scale);
 }
 
 }  // namespace yoke::optim

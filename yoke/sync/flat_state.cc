@@ -18,11 +18,6 @@ std::span<std::byte> map_private(std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-template <typename T>
-std::span<T> elements(std::byte* memory, std::size_t first, std::size_t count) {
-  return {reinterpret_cast<T*>(memory) + first, count};
-}
-
 }  // namespace
 
 FlatState::FlatState(GradientSync& gradients, comm::Communicator& communicator,
@@ -76,35 +71,52 @@ void FlatState::update(std::int64_t step, double lr, double scale, FaultPlan& fa
   const std::size_t end = arena_->layout().bytes();
   const tensor::ByteRange owned = gradients_.exchange().owned();
   const tensor::ByteRange mine{std::min(owned.first, end), std::min(owned.last, end)};
-  arena_->write_chunks(shared_ ? communicator_.rank() : 0, mine, [&](tensor::ByteRange chunk) {
-    update_chunk(chunk, lr, scale);
-    faults.reach("in_update", step);
-  });
+  arena_->write_chunks(
+      shared_ ? communicator_.rank() : 0, mine,
+      [&](tensor::ByteRange chunk, std::byte* const* fresh) {
+        make_chunk(chunk, fresh, lr, scale);
+      },
+      [&] { faults.reach("in_update", step); });
   if (shared_) communicator_.barrier();
   arena_->end_update(step + 1);
   faults.reach("after_update", step);
 }
 
-void FlatState::update_chunk(tensor::ByteRange chunk, double lr, double scale) {
+void FlatState::make_chunk(tensor::ByteRange chunk, std::byte* const* fresh, double lr,
+                           double scale) {
   const auto& layout = arena_->layout();
-  layout.for_each_piece(
-      chunk, tensor::StateArena::kChunkBytes, [&](const tensor::ArenaLayout::Piece& piece) {
-        if (piece.entry >= updates_.size() || !gradients_.present(piece.entry)) return;
-        const auto& entry = layout[piece.entry];
-        std::byte* values = arena_->parameters() + entry.offset;
-        const std::byte* mean = gradients_.exchange().reduced() + entry.offset;
-        auto apply = [&]<typename T>(T) {
-          std::vector<T*> slots;
-          for (std::size_t s = 0; s < arena_->slots().size(); ++s) {
-            slots.push_back(reinterpret_cast<T*>(arena_->slot(s) + entry.offset) + piece.first);
-          }
-          const std::span<const T> gradient(reinterpret_cast<const T*>(mean) + piece.first,
-                                            piece.count);
-          optimizer_->step(elements<T>(values, piece.first, piece.count), gradient, slots, lr,
-                           updates_[piece.entry], scale);
-        };
-        entry.dtype == DType::kFloat64 ? apply(double{}) : apply(float{});
-      });
+  const std::size_t arenas = arena_->slots().size() + 1;
+  const std::size_t bytes = chunk.last - chunk.first;
+  const auto keep_old = [&] {
+    for (std::size_t a = 0; a < arenas; ++a)
+      std::memcpy(fresh[a], arena_->parameters() + a * layout.bytes() + chunk.first, bytes);
+  };
+  bool written = false;
+  layout.for_each_piece(chunk, bytes, [&](const tensor::ArenaLayout::Piece& piece) {
+    if (piece.entry >= updates_.size() || !gradients_.present(piece.entry)) return;
+    const auto& entry = layout[piece.entry];
+    // A gap behind a tensor stays as it is.
+    if (piece.count * size_of(entry.dtype) < bytes) keep_old();
+    const auto apply = [&]<typename T>(T) {
+      optim::Elements<T> elements;
+      elements.count = piece.count;
+      elements.gradients =
+          reinterpret_cast<const T*>(gradients_.exchange().reduced() + chunk.first);
+      const auto old = [&](std::size_t a) {
+        return reinterpret_cast<const T*>(arena_->parameters() + a * layout.bytes() + chunk.first);
+      };
+      elements.parameters = old(0);
+      elements.new_parameters = reinterpret_cast<T*>(fresh[0]);
+      for (std::size_t s = 0; s + 1 < arenas; ++s) {
+        elements.slots[s] = old(s + 1);
+        elements.new_slots[s] = reinterpret_cast<T*>(fresh[s + 1]);
+      }
+      optimizer_->step(elements, lr, updates_[piece.entry], scale);
+    };
+    entry.dtype == DType::kFloat64 ? apply(double{}) : apply(float{});
+    written = true;
+  });
+  if (!written) keep_old();
 }
 
 tensor::NamedTensors FlatState::parameters() const {

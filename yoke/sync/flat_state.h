@@ -45,7 +45,7 @@ class FlatState {
   bool shared() const { return shared_ != nullptr; }
 
  private:
-  void update_chunk(tensor::ByteRange chunk, double lr, double scale);
+  void make_chunk(tensor::ByteRange chunk, std::byte* const* fresh, double lr, double scale);
 
   GradientSync& gradients_;
   comm::Communicator& communicator_;

@@ -31,8 +31,7 @@ struct StateArena::Header {
   std::atomic<std::uint32_t> updating;
 };
 
-/// Where one writer is. Stores are sequentially consistent, so the order below is the order that
-/// survivors see.
+/// Where one writer is. Fences keep the order of the stores, which is the order that survivors see.
 struct StateArena::Note {
   std::atomic<std::int64_t> step;
   std::atomic<std::uint64_t> chunk_first;
@@ -43,7 +42,7 @@ struct StateArena::Note {
 
 std::size_t StateArena::bytes_needed(const ArenaLayout& layout, std::size_t slots, int writers) {
   return kPage + (slots + 1) * layout.bytes() +
-         static_cast<std::size_t>(writers) * (kPage + (slots + 1) * kChunkBytes);
+         static_cast<std::size_t>(writers) * (kPage + (slots + 1) * layout.unit_bytes());
 }
 
 StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout,
@@ -72,10 +71,11 @@ StateArena::Header& StateArena::header() const {
 
 StateArena::Note& StateArena::note(int writer) const {
   std::byte* after = slot(slots_.size());
-  return *reinterpret_cast<Note*>(after + writer * (kPage + (slots_.size() + 1) * kChunkBytes));
+  return *reinterpret_cast<Note*>(after +
+                                  writer * (kPage + (slots_.size() + 1) * layout_.unit_bytes()));
 }
 
-std::byte* StateArena::undo(int writer) const {
+std::byte* StateArena::redo(int writer) const {
   return reinterpret_cast<std::byte*>(&note(writer)) + kPage;
 }
 
@@ -100,39 +100,48 @@ void StateArena::end_update(std::int64_t step) {
   for (int writer = 0; writer < writers_; ++writer) note(writer).step.store(-1);
 }
 
-void StateArena::write_chunks(int writer, ByteRange range,
-                              const std::function<void(ByteRange)>& write) {
-  Note& mine = note(writer);
-  std::byte* saved = undo(writer);
-  mine.done_until.store(range.first);
-  mine.step.store(step());
-  for (std::size_t first = range.first; first < range.last; first += kChunkBytes) {
-    const ByteRange chunk{first, std::min(first + kChunkBytes, range.last)};
-    const std::size_t bytes = chunk.last - chunk.first;
-    for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
-      std::memcpy(saved + arena * kChunkBytes, parameters() + arena * layout_.bytes() + chunk.first,
-                  bytes);
-    }
-    mine.chunk_first.store(chunk.first);
-    mine.chunk_last.store(chunk.last);
-    mine.writing.store(1);
-    write(chunk);
-    mine.done_until.store(chunk.last);
-    mine.writing.store(0);
+void StateArena::copy_into_place(int writer, ByteRange chunk) {
+  for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
+    std::memcpy(parameters() + arena * layout_.bytes() + chunk.first,
+                redo(writer) + arena * layout_.unit_bytes(), chunk.last - chunk.first);
   }
 }
 
-std::size_t StateArena::roll_back(int writer, ByteRange range) {
+void StateArena::write_chunks(int writer, ByteRange range, const MakeChunk& make,
+                              const std::function<void()>& noted) {
+  constexpr auto kStore = std::memory_order_relaxed;
+  const auto order_stores = [] { std::atomic_thread_fence(std::memory_order_release); };
+  Note& mine = note(writer);
+  std::vector<std::byte*> fresh;
+  for (std::size_t arena = 0; arena <= slots_.size(); ++arena)
+    fresh.push_back(redo(writer) + arena * layout_.unit_bytes());
+  mine.done_until.store(range.first);
+  mine.step.store(step());
+  for (std::size_t first = range.first; first < range.last; first += layout_.unit_bytes()) {
+    const ByteRange chunk{first, first + layout_.unit_bytes()};
+    make(chunk, fresh.data());
+    mine.chunk_first.store(chunk.first, kStore);
+    mine.chunk_last.store(chunk.last, kStore);
+    order_stores();
+    mine.writing.store(1, kStore);
+    order_stores();
+    if (noted) noted();
+    copy_into_place(writer, chunk);
+    order_stores();
+    mine.done_until.store(chunk.last, kStore);
+    order_stores();
+    mine.writing.store(0, kStore);
+    order_stores();
+  }
+}
+
+std::size_t StateArena::roll_forward(int writer, ByteRange range) {
   Note& theirs = note(writer);
   if (theirs.step.load() != step()) return range.first;  // It had not begun this step.
-  // Died after the last byte but before `writing` fell: the chunk is whole, and so is done_until.
-  if (theirs.writing.load() != 0 && theirs.done_until.load() != theirs.chunk_last.load()) {
-    const std::size_t first = theirs.chunk_first.load();
-    const std::size_t bytes = theirs.chunk_last.load() - first;
-    for (std::size_t arena = 0; arena <= slots_.size(); ++arena) {
-      std::memcpy(parameters() + arena * layout_.bytes() + first,
-                  undo(writer) + arena * kChunkBytes, bytes);
-    }
+  if (theirs.writing.load() != 0) {
+    const ByteRange chunk{theirs.chunk_first.load(), theirs.chunk_last.load()};
+    copy_into_place(writer, chunk);  // Once more, if it was through: the same bytes.
+    theirs.done_until.store(chunk.last);
   }
   theirs.writing.store(0);
   return theirs.done_until.load();

@@ -16,17 +16,19 @@ namespace yoke::tensor {
 /// Parameters and optimizer slots in one piece of memory, shared by the ranks of a host or private
 /// to one.
 ///
-/// Every slice has one writer. A writer goes chunk by chunk (64 KiB of parameters with their
-/// slots): it copies the old chunk to its undo slot, notes {generation, step, chunk}, writes, notes
-/// that it is done. If it dies in between, a survivor restores that chunk and finishes the slice
-/// from the same gradient, to the same bits (design, section 7).
+/// Every slice has one writer, who goes chunk by chunk: it makes the new chunk in its redo slot,
+/// notes {generation, step, chunk}, copies it into place, notes that it is done. If it dies before
+/// the note, the old chunk is untouched; after it, a survivor copies it once more. Either way the
+/// survivor finishes the slice from the same gradient, to the same bits (design, section 7; why not
+/// an undo slot: docs/decisions/0008-redo-slots.md).
 ///
-/// Memory: header page, parameters, one arena a slot, then a note page and an undo slot for each
+/// A chunk is one unit of the layout, a page of float32: it holds elements of one tensor, and its
+/// new values are still in the first-level cache when they are copied.
+///
+/// Memory: header page, parameters, one arena a slot, then a note page and a redo slot for each
 /// writer.
 class StateArena {
  public:
-  static constexpr std::size_t kChunkBytes = 64 * 1024;
-
   /// Bytes that the constructor needs.
   static std::size_t bytes_needed(const ArenaLayout& layout, std::size_t slots, int writers);
 
@@ -52,12 +54,17 @@ class StateArena {
   /// The state is S_{step}, whole: every rank calls it, after a barrier.
   void end_update(std::int64_t step);
 
-  /// Calls `write(chunk)` for the chunks of `range`, in order, under the undo protocol.
-  void write_chunks(int writer, ByteRange range, const std::function<void(ByteRange)>& write);
+  /// Makes the new bytes of one chunk from the old state. `fresh[0]` is where those of the
+  /// parameters go, `fresh[1 + i]` those of slot i; all bytes of the chunk are written.
+  using MakeChunk = std::function<void(ByteRange chunk, std::byte* const* fresh)>;
+  /// Takes the chunks of `range`, in order, to the next state. `noted` is called before the old
+  /// chunk is overwritten (fault points).
+  void write_chunks(int writer, ByteRange range, const MakeChunk& make,
+                    const std::function<void()>& noted = {});
 
-  /// After the death of `writer`: restores the chunk that it was writing, if it was, and returns
+  /// After the death of `writer`: finishes the chunk that it was copying, if it was, and returns
   /// where its work on `range` in this step must be taken up again (range.last if it was done).
-  std::size_t roll_back(int writer, ByteRange range);
+  std::size_t roll_forward(int writer, ByteRange range);
 
  private:
   static constexpr std::size_t kPage = 4096;
@@ -65,7 +72,8 @@ class StateArena {
   struct Note;
   Header& header() const;
   Note& note(int writer) const;
-  std::byte* undo(int writer) const;
+  std::byte* redo(int writer) const;
+  void copy_into_place(int writer, ByteRange chunk);
 
   std::span<std::byte> memory_;
   ArenaLayout layout_;
