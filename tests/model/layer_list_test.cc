@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <map>
+
 #include "yoke/base/error.h"
 #include "yoke/model/dropout.h"
 #include "yoke/model/linear.h"
@@ -49,6 +51,43 @@ TEST(LayerList, ALayerAddedTwiceIsOneLayerCalledTwice) {
               testing::ElementsAre("shared.weight", "shared.bias"));
   auto input = torch::rand({3, 2});
   EXPECT_TRUE(list->forward(input, {}).equal(layer->forward(layer->forward(input, {}), {})));
+}
+
+TEST(LayerList, SeparateUsesShowTheGradientOfEach) {
+  auto layer = std::make_shared<Linear>(2, 2);
+  auto other = std::make_shared<Linear>(2, 2);
+  LayerList list;
+  list.add("shared", layer).add("other", other).add("again", layer);
+  list.initialize(1);
+  for (auto& parameter : list.parameters()) parameter.set_data(parameter.to(torch::kDouble));
+  const auto tied = list.tied();
+  ASSERT_EQ(tied.size(), 2u) << "weight and bias";
+  EXPECT_THAT(tied[0].entries, testing::ElementsAre(0, 2));
+
+  auto weight = layer->named_parameters()["weight"];
+  const auto input = torch::rand({3, 2}, torch::kDouble).requires_grad_();
+  const auto loss = [&] { return list.forward(input, {}).square().sum(); };
+  const auto whole = torch::autograd::grad({loss()}, {weight, input});
+
+  std::map<std::size_t, torch::Tensor> uses;
+  const auto hook = weight.register_hook([&](const torch::Tensor& gradient) {
+    uses[list.differentiating().value_or(99)] = gradient.clone();
+  });
+  list.separate_uses(true);
+  loss().backward();
+  EXPECT_FALSE(list.differentiating().has_value());
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_TRUE(uses.contains(0) && uses.contains(2));
+  EXPECT_TRUE(torch::allclose(uses[0] + uses[2], whole[0], 1e-12, 1e-14));
+  EXPECT_FALSE(torch::allclose(uses[0], uses[2]));
+  EXPECT_TRUE(torch::equal(input.grad(), whole[1]));
+  EXPECT_TRUE(other->named_parameters()["weight"].grad().defined());
+
+  uses.clear();
+  list.separate_uses(false);
+  loss().backward();
+  EXPECT_EQ(uses.size(), 1u);
+  weight.remove_hook(hook);
 }
 
 TEST(LayerList, ADropoutCalledTwiceDrawsTwoMasks) {

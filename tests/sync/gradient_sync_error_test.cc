@@ -229,12 +229,23 @@ TEST(ModelTensors, WhatYokeCannotTrainIsRefusedByName) {
   module.register_parameter("half", torch::ones({2}, torch::kHalf));
   EXPECT_THAT(refused(module), AllOf(HasSubstr("half"), HasSubstr("float16")));
   torch::nn::Module shared;
-  const auto tensor = shared.register_parameter("one", torch::ones({2}));
-  shared.register_parameter("other", tensor);
+  shared.register_parameter("weight", torch::ones({2}));
+  const auto tensor = shared.register_buffer("one", torch::ones({2}));
+  shared.register_buffer("other", tensor);
   EXPECT_THAT(refused(shared), AllOf(HasSubstr("one"), HasSubstr("other")));
   torch::nn::Module complex;
   complex.register_parameter("z", torch::ones({2}, torch::kComplexFloat));
   EXPECT_THAT(refused(complex), AllOf(HasSubstr("z"), HasSubstr("ComplexFloat")));
+}
+
+TEST(ModelTensors, AParameterUnderTwoNamesHasTheFirst) {
+  torch::nn::Module module;
+  const auto tensor = module.register_parameter("one", torch::ones({2}));
+  module.register_parameter("other", tensor);
+  const ModelTensors tensors(module);
+  ASSERT_EQ(tensors.trainable.size(), 1u);
+  EXPECT_EQ(tensors.trainable[0].name, "one");
+  EXPECT_TRUE(tensors.tied.empty()) << "a plain module is a list of one layer";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "tests/support/spawn_ranks.h"
+#include "tests/train/plain_loop.h"
 #include "tests/train/training.h"
 #include "yoke/base/error.h"
 #include "yoke/checkpoint/reader.h"
@@ -20,23 +21,6 @@
 
 namespace yoke::test {
 namespace {
-
-using Gradients = std::vector<torch::Tensor>;
-
-/// The canonical sum, written once more, recursively: the largest power of two of leaves is the
-/// left part.
-Gradients tree(const std::vector<Gradients>& leaves, std::size_t first, std::size_t count) {
-  if (count == 1) return leaves[first];
-  std::size_t left = 1;
-  while (left * 2 < count) left *= 2;
-  const Gradients a = tree(leaves, first, left);
-  const Gradients b = tree(leaves, first + left, count - left);
-  Gradients sum;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    sum.push_back(!a[i].defined() ? b[i] : !b[i].defined() ? a[i] : a[i] + b[i]);
-  }
-  return sum;
-}
 
 Gradients take_gradients(torch::nn::Module& model) {
   Gradients taken;
@@ -262,6 +246,8 @@ TEST(DataParallelLoop, RefusesWhatCannotBeRight) {
   EXPECT_THROW(DataParallel(*net, lbfgs, alone, {.global_batch = 4}), ConfigError);
   torch::optim::SGD other(stranger->parameters(), 0.1);
   EXPECT_THROW(DataParallel(*net, other, alone, {.global_batch = 4}), ConfigError);
+  torch::optim::SGD doubled(std::vector<torch::Tensor>{net->weight, net->bias, net->weight}, 0.1);
+  EXPECT_THROW(DataParallel(*net, doubled, alone, {.global_batch = 4}), ConfigError);
   torch::optim::SGD sgd(net->parameters(), 0.1);
   EXPECT_THROW(DataParallel(*net, sgd, alone, {}), ConfigError);
   EXPECT_THROW(DataParallel(*net, sgd, alone, {.global_batch = 4, .micro_batch = 8}), ConfigError);

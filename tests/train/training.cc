@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/spawn_ranks.h"
+#include "tests/train/tied_model.h"
 
 namespace yoke::test {
 
@@ -17,7 +18,9 @@ std::string data_file(const std::string& name) {
 
 train::RunReport train_as(const World& world, const train::RunConfig& config,
                           const train::RunOptions& options) {
-  return train::run(config, world, options, model::Registry::with_built_in());
+  model::Registry registry = model::Registry::with_built_in();
+  registry.add("tied", make_tied);
+  return train::run(config, world, options, registry);
 }
 
 }  // namespace
@@ -80,6 +83,13 @@ train::RunConfig gpt() {
   config.train.eval_every = 15;
   config.optimizer = {.name = "adamw", .lr = 0.002, .weight_decay = 0.1};
   config.schedule = {.name = "cosine", .warmup = 10, .final_ratio = 0.1};
+  return config;
+}
+
+train::RunConfig tied() {
+  train::RunConfig config = digits();
+  config.model.name = "tied";
+  config.model.hidden = 32;
   return config;
 }
 

@@ -33,6 +33,9 @@ train::RunConfig mnist();
 /// gpt with dropout, below 100,000 parameters, AdamW, clipped: 6 micro-batches.
 train::RunConfig gpt();
 
+/// On digits, with weights that stand in several layers of the list; see tied_model.h.
+train::RunConfig tied();
+
 /// Trains in `folder` as placed, from its newest checkpoint on; `stop_after` as in RunOptions.
 /// Returns rank 0's report.
 train::RunReport train_in(const std::filesystem::path& folder, train::RunConfig config,

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <map>
 
 #include "yoke/base/error.h"
 
@@ -32,6 +33,7 @@ LayerList& LayerList::add(const std::string& name, std::shared_ptr<Layer> layer)
   }
   calls_.push_back(static_cast<std::uint64_t>(calls));
   layers_.push_back(std::move(layer));
+  separate_.push_back(false);
   return *this;
 }
 
@@ -42,9 +44,36 @@ torch::Tensor LayerList::forward(torch::Tensor input, const StepContext& context
     if (calls_[i] > 0) own.key = context.key.with("call").with(calls_[i]);
     if (layers_[i]->uses_process_generator())
       torch::manual_seed(own.key.with(layers_[i]->path()).value());
-    input = layers_[i]->forward(input.contiguous(), own);
+    const auto call = [&](const torch::Tensor& x) { return layers_[i]->forward(x, own); };
+    input = input.contiguous();
+    input = separate_[i] && torch::GradMode::is_enabled()
+                ? in_a_segment(input, call, i, differentiating_)
+                : call(input);
   }
   return input;
+}
+
+std::vector<LayerList::Tied> LayerList::tied() const {
+  std::vector<Tied> all;
+  std::map<const void*, std::size_t> places;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    for (const auto& parameter : layers_[i]->parameters()) {
+      const auto [place, is_new] = places.emplace(parameter.unsafeGetTensorImpl(), all.size());
+      if (is_new) all.push_back({parameter, {}});
+      auto& entries = all[place->second].entries;
+      if (entries.empty() || entries.back() != i) entries.push_back(i);
+    }
+  }
+  std::erase_if(all, [](const Tied& tied) { return tied.entries.size() < 2; });
+  return all;
+}
+
+void LayerList::separate_uses(bool on) {
+  separate_.assign(layers_.size(), false);
+  if (!on) return;
+  for (const Tied& tied : tied()) {
+    for (const std::size_t entry : tied.entries) separate_[entry] = true;
+  }
 }
 
 bool LayerList::uses_process_generator() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "yoke/base/random.h"
+#include "yoke/model/segment.h"
 
 namespace yoke::model {
 
@@ -51,6 +52,21 @@ class LayerList : public torch::nn::Module {
 
   /// A floating-point input is converted to the type of the first parameter.
   torch::Tensor forward(torch::Tensor input, const StepContext& context);
+
+  /// A parameter that stands in several entries: of a layer that was added twice, or one tensor
+  /// that two layers have registered.
+  struct Tied {
+    torch::Tensor parameter;
+    std::vector<std::size_t> entries;  ///< of layers(), ascending, at least two
+  };
+  std::vector<Tied> tied() const;
+  /// While on, entries with a tied parameter are differentiated one by one, from the last to the
+  /// first, so that hooks see the gradient of each use, not their sum; differentiating() is then
+  /// the entry that a hook fires for. Other entries, and lists without tied parameters, are not
+  /// touched.
+  void separate_uses(bool on);
+  std::optional<std::size_t> differentiating() const { return *differentiating_; }
+
   bool uses_process_generator() const;
   /// Draws all initial weights, keyed by (seed, layer name, parameter name, element).
   void initialize(std::uint64_t seed);
@@ -58,6 +74,8 @@ class LayerList : public torch::nn::Module {
  private:
   std::vector<std::shared_ptr<Layer>> layers_;
   std::vector<std::uint64_t> calls_;  ///< for each entry, how many before it are the same layer
+  std::vector<bool> separate_;        ///< entries that are differentiated by themselves
+  Differentiating differentiating_ = std::make_shared<std::optional<std::size_t>>();
 };
 
 /// Any torch::nn::Module with forward(Tensor) as a layer, for a user's own model: a list of one.

@@ -12,13 +12,20 @@
 
 namespace yoke::sync {
 
+/// One tensor of the layout whose total is added to that of another before the division (tied
+/// weights: design, section 2.5). What stands for it in reduced() means nothing then.
+struct AddedTensor {
+  std::size_t to = 0, entry = 0;
+};
+
 struct ExchangeOptions {
   std::size_t bucket_bytes =
       4 << 20;  ///< network: what is sent at once, rounded up to whole units of the layout
   comm::Topology topology = comm::Topology::kAuto;
   std::size_t parameters =
       0;  ///< the first tensors of the layout; what follows are buffers, and is sent last
-  int most_blocks = 1;  ///< the most that this or any other rank holds in any step
+  int most_blocks = 1;             ///< the most that this or any other rank holds in any step
+  std::vector<AddedTensor> added = {};  ///< in the order of addition
 };
 
 /// How the gradients of the ranks become one. Two kinds: over shared memory each rank reduces its
@@ -41,8 +48,8 @@ class Exchange {
   virtual void ready(std::size_t entry) = 0;
   /// All blocks of all tensors are written.
   virtual void backward_done() = 0;
-  /// Adds the blocks of all ranks in the canonical order and divides once. Afterwards owned() of
-  /// reduced() holds the mean.
+  /// Adds the blocks of all ranks in the canonical order, then tied uses, and divides once.
+  /// Afterwards owned() of reduced() holds the mean.
   virtual void reduce(double divisor) = 0;
   /// What this rank reduces, and updates where the state is shared.
   virtual tensor::ByteRange owned() const = 0;

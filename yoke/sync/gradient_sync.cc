@@ -60,13 +60,15 @@ GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& commun
     : communicator_(communicator),
       options_(options),
       tensors_(module),
+      list_(tensors_.tied.empty() ? nullptr : dynamic_cast<model::LayerList*>(&module)),
       layout_(tensors_.gradient_layout()),
       buffers_(tensors_, tensors_.trainable.size()),
       exchange_(Exchange::make(communicator, layout_,
                                {.bucket_bytes = options.bucket_bytes,
                                 .topology = options.topology,
                                 .parameters = tensors_.trainable.size(),
-                                .most_blocks = most_blocks(options, communicator.size())})),
+                                .most_blocks = most_blocks(options, communicator.size()),
+                                .added = tied_uses()})),
       folder_(layout_, [this](int b) { return exchange_->block(b); }),
       summary_(layout_.size(), buffers_.integer_bytes(),
                static_cast<std::size_t>(
@@ -81,9 +83,11 @@ GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& commun
     torch::autograd::impl::set_post_acc_grad_hooks(tensors_.trainable[i].tensor,
                                                    std::make_unique<Hook>(*this, i));
   }
+  if (list_ != nullptr) list_->separate_uses(true);
 }
 
 GradientSync::~GradientSync() {
+  if (list_ != nullptr) list_->separate_uses(false);
   for (auto& parameter : tensors_.trainable)
     torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
 }
@@ -154,9 +158,32 @@ void GradientSync::on_gradient(std::size_t parameter, const at::Tensor& tensor) 
   at::Tensor& slot = at::Tensor(tensor).mutable_grad();
   at::Tensor gradient = std::move(slot);
   slot.reset();
-  folder_.add(parameter, std::move(gradient));
-  summary_.set_present(parameter);
-  if (last_of_leaf() && folder_.finish(parameter)) exchange_->ready(parameter);
+  std::size_t accumulator = parameter;
+  const auto entry = list_ != nullptr ? list_->differentiating() : std::nullopt;
+  for (std::size_t i = 0; entry && i < tensors_.tied.size(); ++i) {
+    const TiedUse& use = tensors_.tied[i];
+    if (use.parameter == parameter && use.entry == *entry) accumulator = tensors_.first_tied() + i;
+  }
+  folder_.add(accumulator, std::move(gradient));
+  summary_.set_present(accumulator);
+  // A list that a user's loop calls twice for a micro-batch has the gradient of an entry twice.
+  if (!entry && last_of_leaf() && folder_.finish(accumulator)) exchange_->ready(accumulator);
+}
+
+std::vector<AddedTensor> GradientSync::tied_uses() const {
+  std::vector<AddedTensor> all;
+  for (const TiedUse& use : tensors_.tied)
+    all.push_back({.to = use.parameter, .entry = tensors_.first_tied() + all.size()});
+  return all;
+}
+
+bool GradientSync::present(std::size_t parameter) const {
+  if (summary_.present(parameter)) return true;
+  for (std::size_t i = 0; i < tensors_.tied.size(); ++i) {
+    if (tensors_.tied[i].parameter == parameter && summary_.present(tensors_.first_tied() + i))
+      return true;
+  }
+  return false;
 }
 
 GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {

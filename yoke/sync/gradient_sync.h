@@ -8,6 +8,7 @@
 
 #include "yoke/base/fault.h"
 #include "yoke/comm/communicator.h"
+#include "yoke/model/layer_list.h"
 #include "yoke/sync/buffer_sync.h"
 #include "yoke/sync/exchange.h"
 #include "yoke/sync/gradient_folder.h"
@@ -28,6 +29,9 @@ int most_blocks(const GradientSyncOptions& options, int ranks);
 /// Turns the gradients of micro-batches, computed on any rank, into the one mean gradient of a
 /// global batch, in the canonical order (design, section 2): hooks take each gradient as soon as it
 /// is final, the folder adds this rank's leaves, the exchange adds those of all ranks.
+///
+/// A parameter that stands in n entries of a layer list (tied weights) has n accumulators, whose
+/// totals are added after the tree (design, section 2.5).
 ///
 /// A step: begin_step; for each of my micro-batches begin_micro_batch, forward, backward; finish. A
 /// rank without micro-batches calls begin_step and finish. Collective errors as in
@@ -74,16 +78,18 @@ class GradientSync {
   /// deadline).
   Outcome finish(bool stop, FaultPlan& faults);
   /// Whether the parameter had a gradient on any rank in the step that was finished.
-  bool present(std::size_t parameter) const { return summary_.present(parameter); }
+  bool present(std::size_t parameter) const;
 
  private:
   class Hook;
   void on_gradient(std::size_t parameter, const at::Tensor& tensor);
+  std::vector<AddedTensor> tied_uses() const;
   bool last_of_leaf() const;
 
   comm::Communicator& communicator_;
   GradientSyncOptions options_;
   ModelTensors tensors_;
+  model::LayerList* list_;  ///< the module, if it is one with tied weights
   tensor::ArenaLayout layout_;
   BufferSync buffers_;
   std::unique_ptr<Exchange> exchange_;

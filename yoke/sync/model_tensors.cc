@@ -5,6 +5,7 @@
 #include <map>
 
 #include "yoke/base/error.h"
+#include "yoke/model/layer_list.h"
 #include "yoke/tensor/bridge.h"
 
 namespace yoke::sync {
@@ -39,7 +40,10 @@ ModelTensors::ModelTensors(torch::nn::Module& module) {
     if (dtype == DType::kFloat64) widest = DType::kFloat64;
     return dtype;
   };
+  std::map<const void*, std::size_t> parameters;
   for (const auto& item : module.named_parameters()) {
+    if (parameters.contains(item.value().unsafeGetTensorImpl())) continue;
+    parameters.emplace(item.value().unsafeGetTensorImpl(), trainable.size());
     if (!fits_arena(checked(item.key(), item.value()))) {
       throw ConfigError(cat(item.key(), " is a parameter of an integer type; make it a buffer."));
     }
@@ -48,6 +52,14 @@ ModelTensors::ModelTensors(torch::nn::Module& module) {
   for (const auto& item : module.named_buffers()) {
     (fits_arena(checked(item.key(), item.value())) ? averaged : agreed)
         .push_back({item.key(), item.value()});
+  }
+  if (const auto* list = dynamic_cast<const model::LayerList*>(&module)) {
+    for (const auto& uses : list->tied()) {
+      if (!uses.parameter.requires_grad()) continue;
+      const std::size_t parameter = parameters.at(uses.parameter.unsafeGetTensorImpl());
+      for (std::size_t i = 1; i < uses.entries.size(); ++i)
+        tied.push_back({parameter, uses.entries[i]});
+    }
   }
   if (trainable.empty())
     throw ConfigError(
@@ -59,6 +71,10 @@ tensor::ArenaLayout ModelTensors::gradient_layout() const {
   for (const auto& [name, tensor] : trainable) entries.push_back(tensor::entry_for(name, tensor));
   for (const auto& [name, tensor] : averaged)
     entries.push_back(tensor::entry_for("buffers/" + name, tensor));
+  for (const TiedUse& use : tied) {
+    const auto& [name, tensor] = trainable[use.parameter];
+    entries.push_back(tensor::entry_for(cat(name, " in layers.", use.entry), tensor));
+  }
   return tensor::ArenaLayout(std::move(entries), widest);
 }
 

@@ -14,6 +14,7 @@ NetworkExchange::NetworkExchange(comm::Communicator& communicator,
     : communicator_(communicator),
       layout_(layout),
       topology_(options.topology),
+      added_(options.added),
       blocks_(static_cast<std::size_t>(options.most_blocks)),
       reduced_(layout.bytes()),
       squares_(layout.blocks()),
@@ -110,8 +111,14 @@ void NetworkExchange::reduce(double divisor) {
   constexpr std::size_t kTurn = 2 * optim::kBlockElements;
   layout_.for_each_piece(owned(), kTurn, [&](const tensor::ArenaLayout::Piece& piece) {
     const auto& entry = layout_[piece.entry];
-    divide(reduced() + entry.offset + piece.first * size_of(entry.dtype), piece.count, divisor,
-           entry.dtype);
+    const std::size_t first = piece.first * size_of(entry.dtype);
+    std::byte* total = reduced() + entry.offset + first;
+    for (const AddedTensor& added : added_) {  // They lie behind what they are added to.
+      if (added.to != piece.entry) continue;
+      const std::byte* both[] = {reduced() + layout_[added.entry].offset + first, total};
+      fold(both, total, piece.count, entry.dtype);
+    }
+    divide(total, piece.count, divisor, entry.dtype);
     piece_squares(entry, piece, reduced(), squares());
   });
 }

@@ -41,6 +41,7 @@ class NetworkExchange : public Exchange {
   comm::Communicator& communicator_;
   tensor::ArenaLayout layout_;
   comm::Topology topology_;
+  std::vector<AddedTensor> added_;
   std::vector<std::vector<std::byte>> blocks_;
   std::vector<std::byte> reduced_;
   std::vector<double> squares_;

@@ -15,6 +15,7 @@ SharedExchange::SharedExchange(comm::Communicator& communicator, const tensor::A
       owned_(layout.slice(communicator.rank(), communicator.size())),
       blocks_(communicator.share(layout.bytes() * static_cast<std::size_t>(options.most_blocks))),
       result_(communicator.share(layout.bytes() + layout.blocks() * sizeof(double))),
+      added_(options.added),
       plan_(comm::BlockPlan::even(1, communicator.size())) {}
 
 std::byte* SharedExchange::block_of(int rank, int b) {
@@ -37,14 +38,24 @@ void SharedExchange::reduce(double divisor) {
     arenas.push_back(block_of(block.owner, local));
   }
   std::vector<const std::byte*> operands(arenas.size());
+  const auto total = [&](std::size_t at, std::byte* out, std::size_t count, DType dtype) {
+    for (std::size_t b = 0; b < arenas.size(); ++b) operands[b] = arenas[b] + at;
+    plan_.evaluate(operands, out, count, dtype);
+  };
   // A turn stays in the first-level cache from the sum to the squares.
   constexpr std::size_t kTurn = 2 * optim::kBlockElements;
   layout_.for_each_piece(owned_, kTurn, [&](const tensor::ArenaLayout::Piece& piece) {
     const auto& entry = layout_[piece.entry];
-    const std::size_t at = entry.offset + piece.first * size_of(entry.dtype);
-    for (std::size_t b = 0; b < arenas.size(); ++b) operands[b] = arenas[b] + at;
-    std::byte* out = reduced() + at;
-    plan_.evaluate(operands, out, piece.count, entry.dtype);
+    const std::size_t first = piece.first * size_of(entry.dtype);
+    std::byte* out = reduced() + entry.offset + first;
+    total(entry.offset + first, out, piece.count, entry.dtype);
+    for (const AddedTensor& added : added_) {
+      if (added.to != piece.entry) continue;
+      alignas(64) std::byte use[kTurn * sizeof(double)];
+      total(layout_[added.entry].offset + first, use, piece.count, entry.dtype);
+      const std::byte* both[] = {use, out};
+      fold(both, out, piece.count, entry.dtype);
+    }
     divide(out, piece.count, divisor, entry.dtype);
     piece_squares(entry, piece, reduced(), squares());
   });

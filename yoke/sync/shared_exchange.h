@@ -31,6 +31,7 @@ class SharedExchange : public Exchange {
   tensor::ByteRange owned_;
   std::shared_ptr<comm::SharedSections> blocks_;
   std::shared_ptr<comm::SharedSections> result_;
+  std::vector<AddedTensor> added_;
   comm::BlockPlan plan_;
 };
 

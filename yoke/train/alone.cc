@@ -45,8 +45,13 @@ void load_model(torch::nn::Module& model, const checkpoint::Reader& reader) {
     reader.read(name, tensor::mutable_bytes_of(copy));
     tensor.copy_(copy);
   };
-  for (auto& item : model.named_parameters()) load("parameters/" + item.key(), item.value());
-  for (auto& item : model.named_buffers()) load("buffers/" + item.key(), item.value());
+  const sync::ModelTensors tensors(model);
+  for (const auto* parameters : {&tensors.trainable, &tensors.frozen}) {
+    for (const auto& [name, tensor] : *parameters) load("parameters/" + name, tensor);
+  }
+  for (const auto* buffers : {&tensors.averaged, &tensors.agreed}) {
+    for (const auto& [name, tensor] : *buffers) load("buffers/" + name, tensor);
+  }
 }
 
 /// The newest checkpoint at or before `step`; -1 if the initial weights are.
@@ -124,17 +129,12 @@ Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t s
   const auto output = job.model->forward(model_input(*job.model, batch.input),
                                          context_of(config, step, micro_batch));
   const auto loss = model::cross_entropy(output, batch.target);
-  std::vector<torch::Tensor> parameters;
-  for (const auto& parameter : gradients.tensors().trainable)
-    parameters.push_back(parameter.tensor);
-  const auto found = torch::autograd::grad({loss * static_cast<double>(batch.weight)}, parameters,
-                                           {}, std::nullopt, false, /*allow_unused=*/true);
+  (loss * static_cast<double>(batch.weight)).backward();
   tensor::NamedTensors named;
   std::vector<torch::Tensor> kept;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i].defined()) continue;
-    kept.push_back(found[i].contiguous());
-    const auto& name = gradients.tensors().trainable[i].name;
+  for (const auto& [name, parameter] : gradients.tensors().trainable) {
+    if (!parameter.grad().defined()) continue;
+    kept.push_back(parameter.grad().contiguous());
     named[name] = {tensor::dtype_of(kept.back(), name), kept.back().sizes().vec(),
                    tensor::bytes_of(kept.back())};
   }

@@ -24,10 +24,16 @@ void refuse_what_cannot_be_right(torch::nn::Module& module, torch::optim::Optimi
         "follow. Use SGD, "
         "Adam or another optimizer that takes one gradient a step.");
   }
-  std::set<const void*> known;
+  std::set<const void*> known, held;
   for (const auto& parameter : module.parameters()) known.insert(parameter.unsafeGetTensorImpl());
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
+      if (!held.insert(parameter.unsafeGetTensorImpl()).second) {
+        throw ConfigError(
+            "the optimizer holds a parameter twice and would update it twice a step. Where a "
+            "weight "
+            "is registered in two modules, give the optimizer each tensor once.");
+      }
       if (known.contains(parameter.unsafeGetTensorImpl())) continue;
       throw ConfigError(
           "the optimizer holds a parameter that the module does not have, so its gradient would "
@@ -193,10 +199,13 @@ void DataParallel::finish_step() {
 std::string DataParallel::parameters_sha256() const {
   tensor::NamedTensors named;
   std::vector<at::Tensor> kept;
-  for (const auto& item : module_.named_parameters()) {
-    kept.push_back(item.value().detach().contiguous());
-    named[item.key()] = {tensor::dtype_of(kept.back(), item.key()), kept.back().sizes().vec(),
-                         tensor::bytes_of(kept.back())};
+  const sync::ModelTensors& tensors = gradients_->tensors();
+  for (const auto* parameters : {&tensors.trainable, &tensors.frozen}) {
+    for (const auto& [name, parameter] : *parameters) {
+      kept.push_back(parameter.detach().contiguous());
+      named[name] = {tensor::dtype_of(kept.back(), name), kept.back().sizes().vec(),
+                     tensor::bytes_of(kept.back())};
+    }
   }
   return tensor::sha256_of(named);
 }

@@ -5,6 +5,7 @@
 #include "yoke/base/text.h"
 #include "yoke/comm/block_plan.h"
 #include "yoke/comm/communicator.h"
+#include "yoke/sync/model_tensors.h"
 #include "yoke/train/job.h"
 #include "yoke/train/run.h"
 
@@ -48,10 +49,16 @@ std::string placement(const Job& job, const RunConfig& config, int world_size) {
 std::string describe(const RunConfig& config, int world_size, const model::Registry& registry,
                      const std::string& config_folder) {
   const Job job(config, config_folder, registry);
-  std::int64_t parameters = 0;
-  for (const auto& parameter : job.model->parameters()) parameters += parameter.numel();
-  std::int64_t buffers = 0;
-  for (const auto& buffer : job.model->buffers()) buffers += buffer.numel();
+  const sync::ModelTensors tensors(*job.model);
+  const auto elements = [](const auto&... groups) {
+    std::int64_t sum = 0;
+    for (const auto* group : {&groups...}) {
+      for (const auto& named : *group) sum += named.tensor.numel();
+    }
+    return sum;
+  };
+  const std::int64_t parameters = elements(tensors.trainable, tensors.frozen);
+  const std::int64_t buffers = elements(tensors.averaged, tensors.agreed);
   const std::int64_t batch = std::min(config.train.batch, job.data.train->size());
   const std::int64_t micro_batches = job.sampler.most_micro_batches();
 
