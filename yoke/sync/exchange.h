@@ -24,7 +24,7 @@ struct ExchangeOptions {
   comm::Topology topology = comm::Topology::kAuto;
   std::size_t parameters =
       0;  ///< the first tensors of the layout; what follows are buffers, and is sent last
-  int most_blocks = 1;             ///< the most that this or any other rank holds in any step
+  int most_blocks = 1;                  ///< the most that this or any other rank holds in any step
   std::vector<AddedTensor> added = {};  ///< in the order of addition
 };
 
@@ -35,7 +35,7 @@ struct ExchangeOptions {
 /// A step: begin(plan) -> the folder writes block(b), with ready(entry) after each tensor's last
 /// one -> backward_done()
 /// -> [all ranks have called backward_done(): the summary's all-gather] -> reduce(divisor) -> a
-/// barrier -> reduced() may be read until the next all-gather. Not thread-safe. Collective errors
+/// barrier -> reduced() may be read until the next begin(). Not thread-safe. Collective errors
 /// as in comm/communicator.h.
 class Exchange {
  public:

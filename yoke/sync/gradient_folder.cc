@@ -11,6 +11,15 @@
 
 namespace yoke::sync {
 
+namespace {
+
+/// Nobody else sees its memory, so it may be written.
+bool is_ours(const at::Tensor& tensor) {
+  return tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+}
+
+}  // namespace
+
 GradientFolder::GradientFolder(const tensor::ArenaLayout& layout,
                                std::function<std::byte*(int)> block)
     : layout_(layout), block_(std::move(block)), tensors_(layout.size()) {}
@@ -61,12 +70,16 @@ bool GradientFolder::finish(std::size_t entry) {
   tensor.finished = true;
 
   std::array<const std::byte*, 65> operands;
+  std::array<at::Tensor*, 65> terms;
   std::size_t count = 0;
-  if (tensor.current.defined()) operands[count++] = tensor::bytes_of(tensor.current).data();
-  for (int level = 0; level < leaf.merges; ++level) {
-    const auto& waiting = tensor.waiting[static_cast<std::size_t>(level)];
-    if (waiting.defined()) operands[count++] = tensor::bytes_of(waiting).data();
-  }
+  const auto take = [&](at::Tensor& term) {
+    if (!term.defined()) return;
+    terms[count] = &term;
+    operands[count++] = tensor::bytes_of(term).data();
+  };
+  take(tensor.current);
+  for (int level = 0; level < leaf.merges; ++level)
+    take(tensor.waiting[static_cast<std::size_t>(level)]);
   const std::span<const std::byte* const> all(operands.data(), count);
 
   if (leaf.block >= 0) {
@@ -78,13 +91,13 @@ bool GradientFolder::finish(std::size_t entry) {
     }
   } else {
     at::Tensor& waits = tensor.waiting[static_cast<std::size_t>(leaf.merges)];
-    if (count <= 1) {
-      waits = tensor.current;
-      for (int level = 0; level < leaf.merges && !waits.defined(); ++level) {
-        waits = tensor.waiting[static_cast<std::size_t>(level)];
-      }
+    if (count == 0) {
+      waits.reset();
+    } else if (count == 1) {
+      waits = *terms[0];
     } else {
-      at::Tensor sum = empty_like(entry);
+      // New memory would be fetched once more, only to be overwritten.
+      at::Tensor sum = is_ours(*terms[1]) ? std::move(*terms[1]) : empty_like(entry);
       fold(all, tensor::mutable_bytes_of(sum).data(), place.elements, place.dtype);
       waits = std::move(sum);
     }

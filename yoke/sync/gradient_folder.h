@@ -15,10 +15,10 @@ namespace yoke::sync {
 /// out of backward.
 ///
 /// For each tensor a binary counter of waiting partial sums. An even leaf's gradient is kept as it
-/// is, read-only (it may alias another tensor, so nothing is ever added into it); an odd leaf's is
-/// added, in one pass, to all the sums that it completes; the pass that completes a block writes
-/// straight into the block's arena. A leaf without a gradient for a tensor is absent: the sum
-/// passes through unchanged, and a block without any is filled with -0.0.
+/// is; an odd leaf's is added, in one pass, to all the sums that it completes, in the memory of one
+/// of them unless something else refers to it (a gradient may alias another tensor); the pass that
+/// completes a block writes straight into the block's arena. A leaf without a gradient for a tensor
+/// is absent: the sum passes through unchanged, and a block without any is filled with -0.0.
 class GradientFolder {
  public:
   /// `block(b)`: the arena of this rank's block b, of layout.bytes().

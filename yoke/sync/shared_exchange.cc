@@ -11,6 +11,7 @@ SharedExchange::SharedExchange(comm::Communicator& communicator, const tensor::A
                                const ExchangeOptions& options)
     : layout_(layout),
       rank_(communicator.rank()),
+      alone_(communicator.size() == 1),
       most_blocks_(options.most_blocks),
       owned_(layout.slice(communicator.rank(), communicator.size())),
       blocks_(communicator.share(layout.bytes() * static_cast<std::size_t>(options.most_blocks))),
@@ -24,7 +25,7 @@ std::byte* SharedExchange::block_of(int rank, int b) {
 }
 
 std::byte* SharedExchange::reduced() {
-  return result_->of(0).data();
+  return sum_is_the_block() ? block_of(0, 0) : result_->of(0).data();
 }
 
 std::span<double> SharedExchange::squares() {

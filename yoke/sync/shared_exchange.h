@@ -5,8 +5,9 @@
 namespace yoke::sync {
 
 /// All ranks on one host. Section r of shared memory holds the block arenas of rank r; section 0
-/// also the one reduced arena, into which every rank writes its slice once. Nothing is copied in
-/// between. Buckets would gain nothing (measured: docs/performance.md), so there are none.
+/// also the one reduced arena, into which every rank writes its slice once; a rank alone with one
+/// block leaves the sum where it is. Nothing is copied in between. Buckets would gain nothing
+/// (measured: docs/performance.md), so there are none.
 class SharedExchange : public Exchange {
  public:
   SharedExchange(comm::Communicator& communicator, const tensor::ArenaLayout& layout,
@@ -24,9 +25,11 @@ class SharedExchange : public Exchange {
 
  private:
   std::byte* block_of(int rank, int b);
+  bool sum_is_the_block() const { return alone_ && plan_.blocks().size() == 1; }
 
   tensor::ArenaLayout layout_;
   int rank_;
+  bool alone_;
   int most_blocks_;
   tensor::ByteRange owned_;
   std::shared_ptr<comm::SharedSections> blocks_;
