@@ -434,7 +434,7 @@ TEST(TcpTransport, AFlippedBitAnywhereInAFrameNamesTheSender) {
   auto errors = with_bare_peer(
       [&](int data, int control) {
         ::send(data, frame.data(), frame.size(), MSG_NOSIGNAL);
-        auto goodbye = control_frame(FrameKind::kGoodbye, 0, 0, {});
+        auto goodbye = control_frame(FrameKind::kGoodbye, 0, {}, {});
         ::send(control, goodbye.data(), goodbye.size(), MSG_NOSIGNAL);
       },
       payload.size());

@@ -68,7 +68,7 @@ std::vector<std::vector<std::byte>> samples() {
           request,
           without_length(request),
           without_length(response),
-          control_frame(FrameKind::kPing, 1, 2, {})};
+          control_frame(FrameKind::kPing, 1, {.sequence = 2}, {})};
 }
 
 TEST(Wire, AFrameHeaderComesBackAsItWas) {

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 13> kOperations{
 constexpr std::array<std::string_view, 5> kReductions{"sum", "mean", "max", "min", "product"};
 constexpr std::array<std::string_view, 4> kTopologies{"auto", "tree", "ring", "full_mesh"};
 constexpr std::array<bool, 13> kReduces{true, true, false, true};
-constexpr std::size_t kReduceBlocks = 11;
+constexpr std::size_t kReduceBlocks = 11, kSend = 9, kReceive = 10;
 
 template <std::size_t N>
 std::string word(const std::array<std::string_view, N>& words, std::uint8_t value) {
@@ -24,6 +24,10 @@ std::string word(const std::array<std::string_view, N>& words, std::uint8_t valu
 }
 
 }  // namespace
+
+bool is_collective(const CallTag& tag) {
+  return tag.operation != kSend && tag.operation != kReceive;
+}
 
 std::string describe(const CallTag& tag) {
   auto text = cat(word(kOperations, tag.operation), " #", tag.sequence);

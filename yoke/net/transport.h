@@ -24,6 +24,8 @@ struct CallTag {
   bool operator==(const CallTag&) const = default;
 };
 
+/// Whether all ranks make the call, under one number; messages between two are counted by pair.
+bool is_collective(const CallTag& tag);
 /// "all_reduce #412 of 25000 float32 sum (tree)".
 std::string describe(const CallTag& tag);
 

@@ -180,13 +180,13 @@ std::optional<std::vector<std::int32_t>> decode_ranks(std::span<const std::byte>
   return ranks;
 }
 
-std::vector<std::byte> control_frame(FrameKind kind, std::uint64_t generation,
-                                     std::uint64_t sequence, std::span<const std::byte> payload) {
+std::vector<std::byte> control_frame(FrameKind kind, std::uint64_t generation, const CallTag& tag,
+                                     std::span<const std::byte> payload) {
   YOKE_ENSURE(payload.size() <= kControlPayloadBytes, payload.size(), " bytes.");
   FrameHeader header;
   header.kind = kind;
   header.generation = generation;
-  header.tag.sequence = sequence;
+  header.tag = tag;
   header.message_bytes = payload.size();
   header.payload_bytes = static_cast<std::uint32_t>(payload.size());
   header.payload_crc = crc32c(payload);

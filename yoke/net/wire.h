@@ -21,7 +21,7 @@ enum class FrameKind : std::uint8_t {
   kAbort = 2,    ///< the sender has failed; the payload is a Failure
   kGoodbye = 3,  ///< the sender leaves and owes nothing more
   kPing = 4,     ///< "are you in exchange()?"
-  kPong = 5,     ///< "yes"; the payload is the list of ranks that the sender waits for
+  kPong = 5,     ///< "yes, in the call of the tag"; the payload is the ranks that it waits for
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 68;
@@ -60,8 +60,8 @@ std::vector<std::byte> encode(std::span<const std::int32_t> ranks);
 std::optional<std::vector<std::int32_t>> decode_ranks(std::span<const std::byte> bytes);
 
 /// A whole frame of a kind other than data.
-std::vector<std::byte> control_frame(FrameKind kind, std::uint64_t generation,
-                                     std::uint64_t sequence, std::span<const std::byte> payload);
+std::vector<std::byte> control_frame(FrameKind kind, std::uint64_t generation, const CallTag& tag,
+                                     std::span<const std::byte> payload);
 
 /// The four messages of a handshake (net/handshake.h) have one form.
 enum class GreetingKind : std::uint8_t { kHello = 1, kAnswer = 2, kProof = 3, kWelcome = 4 };

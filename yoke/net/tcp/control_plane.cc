@@ -70,7 +70,7 @@ ControlPlane::ControlPlane(int rank, std::uint64_t generation, std::vector<Descr
   }
 }
 
-void ControlPlane::hear(const std::function<std::vector<std::int32_t>()>& awaited) {
+void ControlPlane::hear(const std::function<Standing()>& standing) {
   std::array<epoll_event, 16> events{};
   int count = 0;
   do {
@@ -78,15 +78,14 @@ void ControlPlane::hear(const std::function<std::vector<std::int32_t>()>& awaite
     for (int i = 0; i < count; ++i) {
       auto rank = static_cast<int>(events[static_cast<std::size_t>(i)].data.u64);
       if (rank != rank_) {
-        read(rank, peers_[index(rank)], awaited);
+        read(rank, peers_[index(rank)], standing);
       }
     }
     // The wake-up stays readable: it is set once, and for good. A closed socket has been taken off.
   } while (count == static_cast<int>(events.size()));
 }
 
-void ControlPlane::read(int rank, Peer& peer,
-                        const std::function<std::vector<std::int32_t>()>& awaited) {
+void ControlPlane::read(int rank, Peer& peer, const std::function<Standing()>& standing) {
   std::array<std::byte, 4096> buffer;
   ssize_t got = 0;
   while ((got = ::recv(peer.socket.number(), buffer.data(), buffer.size(), MSG_DONTWAIT)) > 0) {
@@ -109,7 +108,7 @@ void ControlPlane::read(int rank, Peer& peer,
     if (crc32c(payload) != header->payload_crc) {
       return lose(rank, peer, "the checksum of a control frame does not fit it");
     }
-    handle(rank, peer, *header, payload, awaited);
+    handle(rank, peer, *header, payload, standing);
     peer.in.erase(
         peer.in.begin(),
         peer.in.begin() + static_cast<std::ptrdiff_t>(kFrameHeaderBytes + header->payload_bytes));
@@ -123,7 +122,7 @@ void ControlPlane::read(int rank, Peer& peer,
 
 void ControlPlane::handle(int rank, Peer& peer, const FrameHeader& header,
                           std::span<const std::byte> payload,
-                          const std::function<std::vector<std::int32_t>()>& awaited) {
+                          const std::function<Standing()>& standing) {
   switch (header.kind) {
     case FrameKind::kAbort:
       if (auto failure = decode_failure(payload)) {
@@ -135,11 +134,15 @@ void ControlPlane::handle(int rank, Peer& peer, const FrameHeader& header,
     case FrameKind::kGoodbye:
       peer.left = true;
       return;
-    case FrameKind::kPing:
-      send(peer, FrameKind::kPong, encode(awaited()));
+    case FrameKind::kPing: {
+      const Standing mine = standing();
+      send(peer, FrameKind::kPong, mine.tag, encode(mine.awaited));
       return;
+    }
     case FrameKind::kPong:
-      peer.answer = decode_ranks(payload);
+      if (auto awaited = decode_ranks(payload)) {
+        peer.answer = Standing{header.tag, std::move(*awaited)};
+      }
       return;
     case FrameKind::kData:
       return;
@@ -185,6 +188,9 @@ Failure ControlPlane::fail(const Failure& failure) {
 }
 
 void ControlPlane::ping() {
+  for (auto& peer : peers_) {
+    peer.answer.reset();
+  }
   send_to_all(FrameKind::kPing, {});
 }
 
@@ -207,13 +213,14 @@ void ControlPlane::leave() {
 void ControlPlane::send_to_all(FrameKind kind, std::span<const std::byte> payload) {
   for (auto& peer : peers_) {
     if (peer.socket) {
-      send(peer, kind, payload);
+      send(peer, kind, {}, payload);
     }
   }
 }
 
-void ControlPlane::send(Peer& peer, FrameKind kind, std::span<const std::byte> payload) {
-  auto frame = control_frame(kind, generation_, 0, payload);
+void ControlPlane::send(Peer& peer, FrameKind kind, const CallTag& tag,
+                        std::span<const std::byte> payload) {
+  auto frame = control_frame(kind, generation_, tag, payload);
   std::lock_guard lock(sending_);
   std::span<const std::byte> rest = frame;
   auto deadline = Deadline::after(kRoomLimit);

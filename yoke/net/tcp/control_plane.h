@@ -16,6 +16,12 @@
 
 namespace yoke::net {
 
+/// What a rank says of itself while it is in a call.
+struct Standing {
+  CallTag tag;
+  std::vector<std::int32_t> awaited;  ///< the ranks that it waits for
+};
+
 /// The control connections to all peers: who is alive, who has left, who has failed and why. One
 /// caller at a time for everything but fail() and failure(), which may come from any thread.
 class ControlPlane {
@@ -28,9 +34,9 @@ class ControlPlane {
   /// Readable when hear() has something to do, or fail() was called.
   int descriptor() const { return epoll_.number(); }
 
-  /// Handles what has arrived, without blocking. A ping is answered with the ranks that `awaited`
-  /// gives. A peer that is gone without a goodbye, or that tells of a failure, sets failure().
-  void hear(const std::function<std::vector<std::int32_t>()>& awaited);
+  /// Handles what has arrived, without blocking. A ping is answered with what `standing` gives. A
+  /// peer that is gone without a goodbye, or that tells of a failure, sets failure().
+  void hear(const std::function<Standing()>& standing);
 
   /// The first failure that was seen here, told by a peer, or given to fail().
   std::optional<Failure> failure() const;
@@ -40,11 +46,10 @@ class ControlPlane {
   Failure fail(const Failure& failure);
 
   bool has_left(int peer) const { return peers_[index(peer)].left; }
+  /// Asks all peers where they stand; answers to earlier pings are forgotten.
   void ping();
-  /// The ranks that the peer waits for, if it has answered the ping.
-  const std::optional<std::vector<std::int32_t>>& answer(int peer) const {
-    return peers_[index(peer)].answer;
-  }
+  /// What the peer has answered, if it has.
+  const std::optional<Standing>& answer(int peer) const { return peers_[index(peer)].answer; }
   /// Says goodbye to all, unless something failed, and ends the sending side.
   void leave();
 
@@ -54,16 +59,16 @@ class ControlPlane {
     std::vector<std::byte> in;
     bool left = false;
     bool closed = false;
-    std::optional<std::vector<std::int32_t>> answer;
+    std::optional<Standing> answer;
   };
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
-  void read(int rank, Peer& peer, const std::function<std::vector<std::int32_t>()>& awaited);
+  void read(int rank, Peer& peer, const std::function<Standing()>& standing);
   void handle(int rank, Peer& peer, const FrameHeader& header, std::span<const std::byte> payload,
-              const std::function<std::vector<std::int32_t>()>& awaited);
+              const std::function<Standing()>& standing);
   void lose(int rank, Peer& peer, const std::string& why);
   void record(const Failure& failure);
-  void send(Peer& peer, FrameKind kind, std::span<const std::byte> payload);
+  void send(Peer& peer, FrameKind kind, const CallTag& tag, std::span<const std::byte> payload);
   void send_to_all(FrameKind kind, std::span<const std::byte> payload);
 
   const int rank_;

@@ -265,7 +265,7 @@ class MeshBuilder {
   }
 
   void tell_the_connected(const Failure& failure) {
-    auto frame = control_frame(FrameKind::kAbort, place_.generation, 0, encode(failure));
+    auto frame = control_frame(FrameKind::kAbort, place_.generation, {}, encode(failure));
     for (const auto& socket : mesh_.control) {
       if (socket) {
         // Fresh and empty: it has room for this.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "yoke/base/error.h"
+#include "yoke/net/tcp/call_log.h"
 #include "yoke/net/tcp/control_plane.h"
 #include "yoke/net/tcp/data_link.h"
 #include "yoke/net/tcp/mesh.h"
@@ -24,6 +25,13 @@ using std::chrono::milliseconds;
 Clock::duration pong_limit(Deadline deadline) {
   return std::clamp<Clock::duration>(deadline.span() / 10, milliseconds(300), milliseconds(2000));
 }
+/// How long a call may stand still before the others are asked what they are in, so that different
+/// calls are found long before the deadline.
+Clock::duration patience(Deadline deadline) {
+  return std::min<Clock::duration>(deadline.span() / 4, milliseconds(1000));
+}
+/// How long to wait then for the answers of all, to name the rank that differs from most.
+constexpr auto kAnswerLimit = milliseconds(50);
 /// How long the end of a data connection may come before the control frame that explains it.
 constexpr auto kExplainLimit = milliseconds(200);
 constexpr int kRoundsPerLook = 16;
@@ -81,6 +89,10 @@ class TcpTransport final : public Transport {
   void run(const CallTag& tag, std::span<const Outgoing> out, std::span<const Incoming> in,
            Deadline deadline) {
     prepare(tag, out, in);
+    tag_ = tag;
+    log_.note(tag);
+    asks_at_ = Deadline::after(patience(deadline));
+    asked_ = false;
     TransportCounters sent;
     look();
     for (int round = 1; !active_.empty(); ++round) {
@@ -106,6 +118,10 @@ class TcpTransport final : public Transport {
     auto start = Clock::now();
     if (start >= deadline.at()) {
       give_up(tag, deadline);
+    }
+    if (!asked_ && start >= asks_at_.at()) {
+      asked_ = true;
+      control_.ping();
     }
     auto spin = spin_.begin();
     while (Clock::now() - start < spin) {
@@ -164,13 +180,48 @@ class TcpTransport final : public Transport {
 
   /// Hears what the peers say beside their data.
   void look() {
-    control_.hear([this] { return awaited(); });
-    raise_failure();
+    hear();
+    raise_mismatch();
     for (const auto* link : active_) {
       // What it still owes us may be in the socket; what we still owe it will never be read.
       if (link->sending() && control_.has_left(link->peer())) {
         throw_left(link->peer());
       }
+    }
+  }
+
+  void hear() {
+    control_.hear([this] { return Standing{tag_, awaited()}; });
+    raise_failure();
+  }
+
+  void raise_mismatch() {
+    if (!asked_) {
+      return;
+    }
+    auto answers = [this] {
+      std::vector<std::optional<CallTag>> calls(static_cast<std::size_t>(size_));
+      for (int rank = 0; rank < size_; ++rank) {
+        if (const auto& answer = control_.answer(rank)) {
+          calls[static_cast<std::size_t>(rank)] = answer->tag;
+        }
+      }
+      return calls;
+    };
+    auto unanswered = [&] {  // This rank itself never answers.
+      auto calls = answers();
+      return std::count(calls.begin(), calls.end(), std::optional<CallTag>()) > 1;
+    };
+    if (!log_.disagreement(rank_, answers())) {
+      return;
+    }
+    auto limit = Deadline::after(kAnswerLimit);
+    while (unanswered() && !limit.passed()) {
+      wait_for(control_.descriptor(), POLLIN, limit);
+      hear();
+    }
+    if (const auto found = log_.disagreement(rank_, answers())) {
+      throw CollectiveMismatch(found->rank, found->text());
     }
   }
 
@@ -190,6 +241,9 @@ class TcpTransport final : public Transport {
 
   /// True when there is something to hear from the control plane.
   bool sleep(Deadline deadline) {
+    if (!asked_ && asks_at_.at() < deadline.at()) {
+      deadline = asks_at_;
+    }
     polled_.assign(1, {control_.descriptor(), POLLIN, 0});
     for (const auto* link : active_) {
       polled_.push_back(
@@ -215,8 +269,7 @@ class TcpTransport final : public Transport {
   [[noreturn]] void explain_broken(const DataLink& link) {
     auto limit = Deadline::after(kExplainLimit);
     while (!limit.passed() && !control_.has_left(link.peer())) {
-      control_.hear([this] { return awaited(); });
-      raise_failure();
+      hear();
       wait_for(control_.descriptor(), POLLIN, limit);
     }
     if (control_.has_left(link.peer())) {
@@ -230,33 +283,37 @@ class TcpTransport final : public Transport {
   /// for the ranks that it names; those that do not answer, at the ends of these chains, are the
   /// missing ones.
   [[noreturn]] void give_up(const CallTag& tag, Deadline deadline) {
+    asked_ = true;
     control_.ping();
     auto limit = Deadline::after(pong_limit(deadline));
     std::set<int> silent;
     do {
-      control_.hear([this] { return awaited(); });
-      raise_failure();
+      hear();
       silent = silent_ranks();
       if (!silent.empty()) {
         wait_for(control_.descriptor(), POLLIN, limit);
       }
     } while (!silent.empty() && !limit.passed());
+    raise_mismatch();
     std::vector<int> missing(silent.begin(), silent.end());
     if (missing.empty()) {
       auto ranks = awaited();
       missing.assign(ranks.begin(), ranks.end());
       std::sort(missing.begin(), missing.end());
     }
-    std::string names;
+    std::string names, calls;
     for (int rank : missing) {
       names += cat(names.empty() ? "" : ", ", rank);
+      if (const auto& answer = control_.answer(rank)) {
+        calls += cat("; rank ", rank, " is in ", describe(answer->tag));
+      }
     }
     throw Timeout(
         describe(tag), missing,
         cat(describe(tag), " did not end within ", Seconds(deadline.span()).count(), " s: ",
             silent.empty() ? "all ranks answer, but nothing comes from rank "
                            : "no sign of life from rank ",
-            names, " (seen by rank ", rank_,
+            names, " (seen by rank ", rank_, calls,
             "). Look whether it is stopped, out of memory or busy, or give the call more time."));
   }
 
@@ -270,7 +327,7 @@ class TcpTransport final : public Transport {
         continue;
       }
       if (const auto& answer = control_.answer(rank)) {
-        open.insert(open.end(), answer->begin(), answer->end());
+        open.insert(open.end(), answer->awaited.begin(), answer->awaited.end());
       } else {
         silent.insert(rank);
       }
@@ -284,6 +341,10 @@ class TcpTransport final : public Transport {
   SpinBudget spin_;
   ControlPlane control_;
   std::vector<DataLink> links_;
+  CallTag tag_;  ///< of the call in progress
+  CallLog log_;
+  Deadline asks_at_;               ///< where the others stand, if nothing moves until then
+  bool asked_ = false;             ///< in this call
   std::vector<DataLink*> active_;  ///< links with something to move in this call
   std::vector<pollfd> polled_;
   std::atomic<std::uint64_t> payload_bytes_{0}, wire_bytes_{0}, messages_{0};
