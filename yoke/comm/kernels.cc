@@ -6,41 +6,32 @@
 #include <type_traits>
 
 #include "yoke/base/error.h"
+#include "yoke/base/vector_clones.h"
 #include "yoke/comm/half.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-// The loader picks the clone for the processor. Sanitizers run before it can (ifunc), so they get
-// one version.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(YOKE_SANITIZED)
-#define YOKE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define YOKE_CLONES
-#endif
-
 namespace yoke::comm {
 namespace {
-
-#define YOKE_INLINE [[gnu::always_inline]] inline
 
 /// How one dtype is stored (Stored) and calculated with.
 template <typename T>
 struct Plain {
   using Stored = T;
-  YOKE_INLINE static T load(T stored) { return stored; }
-  YOKE_INLINE static T store(T value) { return value; }
+  YOKE_LOOP static T load(T stored) { return stored; }
+  YOKE_LOOP static T store(T value) { return value; }
 };
 struct Float16 {
   using Stored = std::uint16_t;
-  YOKE_INLINE static float load(Stored stored) { return float_from_float16(stored); }
-  YOKE_INLINE static Stored store(float value) { return float16_from_float(value); }
+  YOKE_LOOP static float load(Stored stored) { return float_from_float16(stored); }
+  YOKE_LOOP static Stored store(float value) { return float16_from_float(value); }
 };
 struct BFloat16 {
   using Stored = std::uint16_t;
-  YOKE_INLINE static float load(Stored stored) { return float_from_bfloat16(stored); }
-  YOKE_INLINE static Stored store(float value) { return bfloat16_from_float(value); }
+  YOKE_LOOP static float load(Stored stored) { return float_from_bfloat16(stored); }
+  YOKE_LOOP static Stored store(float value) { return bfloat16_from_float(value); }
 };
 
 /// Signed overflow is undefined, unsigned wraps: integers are added and multiplied as unsigned.
@@ -50,13 +41,13 @@ using Modular = typename std::conditional_t<std::is_integral_v<T>, std::make_uns
 
 struct Sum {
   template <typename T>
-  YOKE_INLINE static T of(T a, T b) {
+  YOKE_LOOP static T of(T a, T b) {
     return static_cast<T>(static_cast<Modular<T>>(a) + static_cast<Modular<T>>(b));
   }
 };
 struct Product {
   template <typename T>
-  YOKE_INLINE static T of(T a, T b) {
+  YOKE_LOOP static T of(T a, T b) {
     // Through 64 bits for integers: small unsigned types would be promoted to (signed) int.
     using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
     return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
@@ -64,13 +55,13 @@ struct Product {
 };
 struct Max {
   template <typename T>
-  YOKE_INLINE static T of(T a, T b) {
+  YOKE_LOOP static T of(T a, T b) {
     return a > b || a != a ? a : b;
   }
 };
 struct Min {
   template <typename T>
-  YOKE_INLINE static T of(T a, T b) {
+  YOKE_LOOP static T of(T a, T b) {
     return a < b || a != a ? a : b;
   }
 };
@@ -78,8 +69,8 @@ struct Min {
 // `ivdep`: out may be the same place as an operand, which a vector loop bears and the compiler
 // cannot know.
 template <typename Type, typename Op>
-YOKE_INLINE void combine(std::byte* out, const std::byte* left, const std::byte* right,
-                         std::size_t count) {
+YOKE_LOOP void combine(std::byte* out, const std::byte* left, const std::byte* right,
+                       std::size_t count) {
   using Stored = typename Type::Stored;
   auto* to = reinterpret_cast<Stored*>(out);
   const auto* a = reinterpret_cast<const Stored*>(left);
@@ -90,8 +81,8 @@ YOKE_INLINE void combine(std::byte* out, const std::byte* left, const std::byte*
 }
 
 template <typename T>
-YOKE_INLINE void sum_four(std::byte* out, const std::byte* a, const std::byte* b,
-                          const std::byte* c, const std::byte* d, std::size_t count) {
+YOKE_LOOP void sum_four(std::byte* out, const std::byte* a, const std::byte* b, const std::byte* c,
+                        const std::byte* d, std::size_t count) {
   auto* to = reinterpret_cast<T*>(out);
   const auto* pa = reinterpret_cast<const T*>(a);
   const auto* pb = reinterpret_cast<const T*>(b);
@@ -102,7 +93,7 @@ YOKE_INLINE void sum_four(std::byte* out, const std::byte* a, const std::byte* b
 }
 
 template <typename Type>
-YOKE_INLINE void divide_all(std::byte* data, std::size_t count, int divisor) {
+YOKE_LOOP void divide_all(std::byte* data, std::size_t count, int divisor) {
   auto* values = reinterpret_cast<typename Type::Stored*>(data);
   using Value = decltype(Type::load(values[0]));
   for (std::size_t i = 0; i < count; ++i) {
@@ -110,10 +101,10 @@ YOKE_INLINE void divide_all(std::byte* data, std::size_t count, int divisor) {
   }
 }
 
-#define YOKE_COMBINE(name, Type, Op)                                                   \
-  YOKE_CLONES void name(std::byte* out, const std::byte* left, const std::byte* right, \
-                        std::size_t count) {                                           \
-    combine<Type, Op>(out, left, right, count);                                        \
+#define YOKE_COMBINE(name, Type, Op)                                                         \
+  YOKE_LEVEL_CLONES void name(std::byte* out, const std::byte* left, const std::byte* right, \
+                              std::size_t count) {                                           \
+    combine<Type, Op>(out, left, right, count);                                              \
   }
 #define YOKE_KERNELS(suffix, Type)      \
   YOKE_COMBINE(sum_##suffix, Type, Sum) \
@@ -130,10 +121,10 @@ YOKE_KERNELS(int32, Plain<std::int32_t>)
 YOKE_KERNELS(int64, Plain<std::int64_t>)
 YOKE_KERNELS(uint8, Plain<std::uint8_t>)
 
-#define YOKE_SUM_FOUR(name, T)                                                       \
-  YOKE_CLONES void name(std::byte* out, const std::byte* a, const std::byte* b,      \
-                        const std::byte* c, const std::byte* d, std::size_t count) { \
-    sum_four<T>(out, a, b, c, d, count);                                             \
+#define YOKE_SUM_FOUR(name, T)                                                             \
+  YOKE_LEVEL_CLONES void name(std::byte* out, const std::byte* a, const std::byte* b,      \
+                              const std::byte* c, const std::byte* d, std::size_t count) { \
+    sum_four<T>(out, a, b, c, d, count);                                                   \
   }
 YOKE_SUM_FOUR(sum_four_float32, float)
 YOKE_SUM_FOUR(sum_four_float64, double)
@@ -181,7 +172,7 @@ Kernels kernels_of(DType dtype) {
 using Word [[gnu::aligned(1), gnu::may_alias]] = std::uint64_t;
 
 // Compiled without the pass that finds a memcpy in it.
-YOKE_CLONES void copy_words(Word* to, const Word* from, std::size_t count) {
+YOKE_LEVEL_CLONES void copy_words(Word* to, const Word* from, std::size_t count) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
 }

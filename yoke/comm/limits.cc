@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "yoke/base/clock.h"
+#include "yoke/base/vector_clones.h"
 #include "yoke/comm/slice.h"
 #include "yoke/net/shm/wait.h"
 
@@ -14,17 +15,11 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(YOKE_SANITIZED)
-#define YOKE_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define YOKE_CLONES
-#endif
-
 namespace yoke::comm {
 namespace {
 
 /// The fastest plain loop for two: every line is read once and written once.
-YOKE_CLONES void two_plain(float* a, float* b, std::size_t count) {
+YOKE_LEVEL_CLONES void two_plain(float* a, float* b, std::size_t count) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     const float sum = a[i] + b[i];

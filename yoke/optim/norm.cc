@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "yoke/base/error.h"
-#include "yoke/optim/vector_clones.h"
+#include "yoke/base/vector_clones.h"
 
 namespace yoke::optim {
 namespace {

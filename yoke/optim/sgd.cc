@@ -1,7 +1,7 @@
 #include "yoke/optim/sgd.h"
 
 #include "yoke/base/error.h"
-#include "yoke/optim/vector_clones.h"
+#include "yoke/base/vector_clones.h"
 
 namespace yoke::optim {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "yoke/base/error.h"
-#include "yoke/optim/vector_clones.h"
+#include "yoke/base/vector_clones.h"
 
 namespace yoke::sync {
 
