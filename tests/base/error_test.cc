@@ -34,6 +34,8 @@ TEST(ExitCodes, AreThoseOfTheTable) {
   EXPECT_EQ(exit_code_of(UsageError("")), 2);
   EXPECT_EQ(exit_code_of(DataError("")), 65);
   EXPECT_EQ(exit_code_of(InternalError("")), 70);
+  EXPECT_EQ(exit_code_of(ResourceError("")), 71);
+  EXPECT_EQ(exit_code_of(std::bad_alloc()), 71);
   EXPECT_EQ(exit_code_of(IoError("")), 74);
   EXPECT_EQ(exit_code_of(CheckpointError("")), 74);
   EXPECT_EQ(exit_code_of(CommunicationError("")), 76);

@@ -26,6 +26,16 @@ void redirect(const std::filesystem::path& file, int descriptor) {
 Call::Call(const std::vector<std::string>& arguments, const CallOptions& options) {
   std::vector<std::string> words{YOKE_PROGRAM};
   words.insert(words.end(), arguments.begin(), arguments.end());
+  start(std::move(words), options);
+}
+
+std::unique_ptr<Call> Call::of(const std::vector<std::string>& words, const CallOptions& options) {
+  std::unique_ptr<Call> call(new Call);
+  call->start(words, options);
+  return call;
+}
+
+void Call::start(std::vector<std::string> words, const CallOptions& options) {
   std::vector<char*> pointers;
   for (auto& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
@@ -64,6 +74,10 @@ Answer Call::wait() {
 
 Answer yoke(const std::vector<std::string>& arguments, const CallOptions& options) {
   return Call(arguments, options).wait();
+}
+
+Answer run_program(const std::vector<std::string>& words, const CallOptions& options) {
+  return Call::of(words, options)->wait();
 }
 
 bool eventually(const std::function<bool()>& condition) {

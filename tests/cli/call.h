@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct CallOptions {
 class Call {
  public:
   explicit Call(const std::vector<std::string>& arguments, const CallOptions& options = {});
+  /// Any program, by its path.
+  static std::unique_ptr<Call> of(const std::vector<std::string>& words,
+                                  const CallOptions& options = {});
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -35,12 +39,17 @@ class Call {
   Answer wait();
 
  private:
+  Call() = default;
+  void start(std::vector<std::string> words, const CallOptions& options);
   TemporaryFolder output_;
   pid_t pid_ = -1;
 };
 
 /// Starts and waits.
 Answer yoke(const std::vector<std::string>& arguments, const CallOptions& options = {});
+
+/// Any program, by its path: starts and waits.
+Answer run_program(const std::vector<std::string>& words, const CallOptions& options = {});
 
 /// Looks again and again; false after 60 seconds.
 bool eventually(const std::function<bool()>& condition);

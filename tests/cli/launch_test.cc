@@ -187,7 +187,7 @@ TEST(Launch, LeavesNobodyBehindWhenItIsKilled) {
   TemporaryFolder folder;
   Call call({"launch", "-n", "2", "--log-dir", folder.path(), "--", "sh", "-c",
              "echo ready; exec sleep 1000"},
-            {.environment = {marker}});
+            {.environment = {marker, "TMPDIR=" + folder.path().string()}});
   ASSERT_TRUE(eventually([&] {
     return content_of(folder.path() / "rank-0000.out") == "ready\n" &&
            content_of(folder.path() / "rank-0001.out") == "ready\n";

@@ -43,6 +43,13 @@ class IoError : public Error {
   using Error::Error;
 };
 
+/// This machine lacks something that cannot be done without: memory, processes, descriptors, ports.
+/// Exit code 71.
+class ResourceError : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A checkpoint is torn, foreign, or does not belong to this plan. Exit code 74.
 class CheckpointError : public Error {
  public:

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <exception>
+#include <string>
+#include <string_view>
 
 namespace yoke {
 
@@ -11,17 +13,26 @@ enum ExitCode : int {
   kExitUsage = 2,
   kExitData = 65,         ///< bad data, or a value that is not finite
   kExitInternal = 70,     ///< a bug in yoke
-  kExitEnvironment = 71,  ///< this machine lacks something
+  kExitEnvironment = 71,  ///< this machine lacks something: memory, processes, descriptors, ports
   kExitIo = 74,
   kExitSaved = 75,  ///< stopped early, state saved: start again to continue
   kExitPeerLost = 76,
-  kExitDoNotRestart = 77,
   kExitConfig = 78,
   kExitInterrupted = 130,  ///< killed by a second SIGINT; the first one saves and ends in 75
+  kExitBrokenPipe = 141,   ///< whoever read our stdout has ended
   kExitTerminated = 143,   ///< killed by a second SIGTERM
 };
 
 /// The exit code that belongs to an exception; kExitFailed for what yoke does not know.
 int exit_code_of(const std::exception& error);
+
+inline constexpr std::string_view kNotEnoughMemory =
+    "there is not enough memory. Fewer workers (-n) or smaller micro-batches (train.micro_batch) "
+    "need "
+    "less; ulimit -v and the cgroup may limit it.";
+
+/// What to say of an exception that ends the program: its text, or, for the exceptions of the
+/// library that have none (no memory), what happened and what to do.
+std::string message_of(const std::exception& error);
 
 }  // namespace yoke

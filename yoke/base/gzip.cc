@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <memory>
+#include <new>
 
 #include "yoke/base/error.h"
 #include "yoke/base/files.h"
@@ -27,7 +28,8 @@ struct End {
 std::size_t inflate_member(const std::filesystem::path& path, std::string_view packed,
                            std::string& plain) {
   z_stream stream{};
-  if (inflateInit2(&stream, MAX_WBITS + 16) != Z_OK) throw Error("zlib could not be started.");
+  // With these arguments it can lack nothing but memory.
+  if (inflateInit2(&stream, MAX_WBITS + 16) != Z_OK) throw std::bad_alloc();
   const std::unique_ptr<z_stream, End> guard(&stream);
   std::size_t given = 0;
   for (;;) {

@@ -113,7 +113,7 @@ std::string random_token(std::size_t hex_digits) {
   while (filled < bytes.size()) {
     const ssize_t got = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
     if (got < 0 && errno != EINTR) {
-      throw IoError(cat(
+      throw ResourceError(cat(
           "the operating system gave no random bytes for a token: ", std::strerror(errno), "."));
     }
     if (got > 0) filled += static_cast<std::size_t>(got);

@@ -45,7 +45,7 @@ std::array<std::byte, 32> hmac_sha256(std::string_view key, std::span<const std:
 bool same_secret(std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// `hex_digits` random hexadecimal digits from the operating system's generator. For tokens, nonces
-/// and names of temporary files, never for training. Throws IoError.
+/// and names of temporary files, never for training. Throws ResourceError.
 std::string random_token(std::size_t hex_digits = 32);
 
 }  // namespace yoke

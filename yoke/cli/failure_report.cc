@@ -25,6 +25,8 @@ std::string meaning_of(int code, bool own) {
       return "bad data, or a value that is not finite";
     case kExitInternal:
       return "a bug in yoke";
+    case kExitEnvironment:
+      return "this machine lacks something, memory most often";
     case kExitIo:
       return "a file could not be read or written";
     case kExitPeerLost:
@@ -52,9 +54,11 @@ std::string cause_of(const net::ProcessFailure& failure, bool own) {
   return meaning.empty() ? code : cat(code, ": ", meaning);
 }
 
-std::string kind_of(const net::ProcessFailure& failure) {
+std::string kind_of(const net::ProcessFailure& failure, bool own) {
   if (failure.stopped) return "hung";
   if (failure.memory_was_short) return "oom";
+  // What a rank can run out of is memory; processes and ports are its launcher's.
+  if (own && failure.signal == 0 && failure.exit_code == kExitEnvironment) return "oom";
   if (failure.signal != 0) return "killed";
   return failure.exit_code == kExitPeerLost ? "partitioned" : "user_error";
 }
@@ -69,6 +73,8 @@ std::string hint_of(const net::ProcessFailure& failure, bool own) {
   switch (failure.signal) {
     case 0:
       break;
+    case SIGPIPE:
+      return "Whoever read what it printed has ended, as head does after its lines.";
     case SIGKILL:
     case SIGTERM:
     case SIGINT:
@@ -97,7 +103,7 @@ FailureReport explain(const net::ProcessFailure& failure, bool own) {
   report.exit_code = failure.exit_code;
   if (failure.signal != 0) report.signal = net::signal_name(failure.signal);
   if (failure.stopped) report.signal = net::signal_name(SIGSTOP);
-  report.kind = kind_of(failure);
+  report.kind = kind_of(failure, own);
   report.cause = cause_of(failure, own);
   report.last_lines = failure.last_lines;
   report.hint = hint_of(failure, own);
@@ -126,7 +132,7 @@ nlohmann::json to_json(const FailureReport& report) {
   auto text_or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::json() : nlohmann::json(text);
   };
-  return {{"rank", report.rank},
+  return {{"rank", report.rank < 0 ? nlohmann::json() : nlohmann::json(report.rank)},
           {"host", report.host},
           {"pid", report.pid},
           {"cause", report.cause},

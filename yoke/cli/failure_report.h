@@ -12,7 +12,7 @@ namespace yoke::cli {
 
 /// The end of a job because of one rank, as a person and other programs are told.
 struct FailureReport {
-  int rank = 0;
+  int rank = 0;  ///< -1: it happened before there were ranks
   std::string host;
   int pid = 0;
   int exit_code = 0;
@@ -34,8 +34,8 @@ FailureReport explain(const net::ProcessFailure& failure, bool own);
 /// For stderr: rank, host, cause, last lines, and what to type next.
 std::string to_text(const FailureReport& report);
 
-/// For failure.json: rank, host, pid, cause, kind, signal (null: none), exit_code, last_lines,
-/// hint, saved, next.
+/// For failure.json: rank (null: none), host, pid, cause, kind, signal (null: none), exit_code,
+/// last_lines, hint, saved, next.
 nlohmann::json to_json(const FailureReport& report);
 
 /// Tells torchrun: writes the file that TORCHELASTIC_ERROR_FILE names, if it is set, in the form it

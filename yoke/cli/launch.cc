@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "yoke/base/error.h"
+#include "yoke/base/exit_code.h"
 #include "yoke/base/files.h"
 #include "yoke/base/hash.h"
 #include "yoke/base/log.h"
@@ -46,7 +47,7 @@ std::uint16_t free_port() {
   std::string reason = std::strerror(errno);
   if (descriptor >= 0) ::close(descriptor);
   if (!found)
-    throw IoError(cat("cannot find a free port: ", reason, ". Set MASTER_PORT yourself."));
+    throw ResourceError(cat("cannot find a free port: ", reason, ". Set MASTER_PORT yourself."));
   return ntohs(address.sin_port);
 }
 
@@ -105,6 +106,11 @@ void check_ranks(const LaunchOptions& options) {
 int launch(const LaunchOptions& options, const Invocation& invocation) {
   check_program(options.program);
   check_ranks(options);
+  net::SupervisorOptions supervision;
+  supervision.stop_grace = std::chrono::duration_cast<Clock::duration>(Seconds(options.grace));
+  supervision.failure_grace = supervision.stop_grace;
+  // Before the folder: from here on a signal no longer ends us where we stand.
+  net::Supervisor supervisor(supervision);
   TemporaryFolder errors("yoke-launch");
   auto job = cat("yoke-", random_token(12));
   auto token = random_token();
@@ -130,9 +136,6 @@ int launch(const LaunchOptions& options, const Invocation& invocation) {
     if (error) throw IoError(cat("cannot make ", options.log_folder, ": ", error.message(), '.'));
   }
 
-  net::SupervisorOptions supervision;
-  supervision.stop_grace = std::chrono::duration_cast<Clock::duration>(Seconds(options.grace));
-  net::Supervisor supervisor(supervision);
   auto error_file = [&](int rank) { return errors.path() / cat("rank-", rank, ".json"); };
   for (int rank = 0; rank < options.ranks; ++rank) {
     const auto& shown = options.shown_ranks;
@@ -148,6 +151,16 @@ int launch(const LaunchOptions& options, const Invocation& invocation) {
     supervisor.start(spec);
   }
   auto outcome = supervisor.run();
+  if (outcome.stdout_error != 0) {
+    // Whoever read our output wanted no more of it: that needs no words.
+    if (outcome.stdout_error == EPIPE &&
+        (outcome.exit_code == kExitOk || outcome.exit_code == kExitBrokenPipe)) {
+      return kExitBrokenPipe;
+    }
+    log_warning("cannot write what the ranks print to stdout: ",
+                std::strerror(outcome.stdout_error), "; what came after is lost");
+    if (outcome.exit_code == kExitOk) outcome.exit_code = kExitIo;
+  }
   if (outcome.failure) {
     auto failure = *outcome.failure;
     if (auto message = read_elastic_error(error_file(failure.rank))) {
@@ -182,8 +195,10 @@ void add_launch(CLI::App& program, Invocation& invocation) {
       ->delimiter(',')
       ->check(whole_number(0));
   command
-      ->add_option("--grace", options->grace,
-                   "Seconds from the first Ctrl-C or SIGTERM until the ranks are killed")
+      ->add_option(
+          "--grace", options->grace,
+          "Seconds from the first Ctrl-C or SIGTERM, or from SIGTERM for the others when one "
+          "rank has failed, until the ranks are killed")
       ->check(seconds())
       ->capture_default_str();
   command->add_option("program", options->program,

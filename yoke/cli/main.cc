@@ -13,5 +13,7 @@ int main(int count, char** arguments) {
   if (descriptor >= 0) ::close(descriptor);
   // A file that reaches the limit of its size (ulimit -f) is an error of its writer, not our death.
   ::signal(SIGXFSZ, SIG_IGN);
+  // So is a reader of our output who has left: there are ranks to end and files to remove.
+  ::signal(SIGPIPE, SIG_IGN);
   return yoke::cli::run_program({arguments, arguments + count});
 }

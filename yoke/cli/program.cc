@@ -1,5 +1,8 @@
 #include "yoke/cli/program.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -25,8 +28,9 @@ constexpr const char* kExamples = R"(Examples:
 
 A run is a folder, runs/NAME. Values come from the file, YOKE_SECTION_KEY, and --set section.key=value.
 YOKE_LOG=debug|info|warning|error sets how much is said; NO_COLOR and CLICOLOR_FORCE are heeded.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 65 bad data, 70 a bug, 74 files, 75 stopped and saved (start again
-to continue), 76 a process was lost, 78 bad configuration, 128+n killed by signal n.)";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 65 bad data, 70 a bug, 71 this machine lacks something (memory,
+processes, ports), 74 files, 75 stopped and saved (start again to continue), 76 a process was lost, 78 bad
+configuration, 128+n killed by signal n (130 and 143: a second Ctrl-C or SIGTERM; 141: the reader of stdout left).)";
 
 /// The command that was typed, or the program itself.
 const CLI::App& innermost(const CLI::App& program) {
@@ -109,6 +113,22 @@ int parse_and_run(CLI::App& program, Invocation& invocation) {
   }
 }
 
+/// Whoever read our stdout through a pipe has ended.
+bool reader_has_left() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+/// `code`, unless that says that all went well and what was printed did not reach stdout.
+int with_stdout_complete(int code) {
+  std::cout.flush();
+  if (std::cout) return code;
+  bool left = reader_has_left();
+  if (!left) std::cerr << "yoke: cannot write to stdout: what was printed is not complete.\n";
+  if (code != kExitOk) return code;
+  return left ? kExitBrokenPipe : kExitIo;
+}
+
 }  // namespace
 
 int run_program(std::vector<std::string> arguments) {
@@ -127,13 +147,11 @@ int run_program(std::vector<std::string> arguments) {
   add_launch(program, invocation);
   try {
     int code = parse_and_run(program, invocation);
-    std::cout.flush();
-    if (!std::cout) throw IoError("cannot write to stdout: what was printed is not complete.");
-    return code;
+    return with_stdout_complete(code);
   } catch (const UsageError& error) {
     return usage_error(innermost(program), error.what());
   } catch (const std::exception& error) {
-    std::cerr << "yoke: " << error.what() << '\n';
+    std::cerr << "yoke: " << message_of(error) << '\n';
     return exit_code_of(error);
   }
 }

@@ -101,7 +101,8 @@ class SharedSections {
 class Communicator {
  public:
   /// Collective over the world. Throws ConfigError (also when shared memory is demanded and the
-  /// ranks are not on one host, naming a rank that is elsewhere), Timeout, PeerLost, IoError.
+  /// ranks are not on one host, naming a rank that is elsewhere), Timeout, PeerLost, ResourceError,
+  /// IoError.
   static std::unique_ptr<Communicator> create(const World& world,
                                               const CommunicatorOptions& options = {});
   virtual ~Communicator() = default;

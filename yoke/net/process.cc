@@ -33,8 +33,9 @@ struct Pipe {
   Pipe() {
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
-      throw IoError(cat("cannot open a pipe for a child process: ", std::strerror(errno),
-                        ". Raise the limit of open files (ulimit -n), or start fewer ranks."));
+      throw ResourceError(
+          cat("cannot open a pipe for a child process: ", std::strerror(errno),
+              ". Raise the limit of open files (ulimit -n), or start fewer ranks."));
     }
     read = ends[0];
     write = ends[1];
@@ -66,7 +67,7 @@ void set_environment(const std::vector<std::string>& entries) {
   for (const auto& argument : program) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   // What we ignore would stay ignored in the program.
-  ::signal(SIGXFSZ, SIG_DFL);
+  for (int signal : {SIGXFSZ, SIGPIPE}) ::signal(signal, SIG_DFL);
   ::execvp(arguments[0], arguments.data());
   int error = errno;
   say(cat("yoke: cannot start ", program[0], ": ", std::strerror(error), "\n"));
@@ -78,7 +79,7 @@ void set_environment(const std::vector<std::string>& entries) {
   try {
     code = work();
   } catch (const std::exception& error) {
-    say(cat("yoke: ", error.what(), "\n"));
+    say(cat("yoke: ", message_of(error), "\n"));
     code = exit_code_of(error);
   } catch (...) {
     say("yoke: something that is not an exception was thrown\n");
@@ -152,8 +153,9 @@ StartedProcess start_process(const ProcessSpec& spec, const sigset_t& mask,
   pid_t parent = ::getpid();
   pid_t pid = ::fork();
   if (pid < 0) {
-    throw IoError(cat("cannot start the process of rank ", spec.rank, ": ", std::strerror(errno),
-                      ". Raise the limit of processes (ulimit -u), or start fewer ranks."));
+    throw ResourceError(cat("cannot start the process of rank ", spec.rank, ": ",
+                            std::strerror(errno),
+                            ". Raise the limit of processes (ulimit -u), or start fewer ranks."));
   }
   if (pid == 0) run_child(spec, parent, mask, close_in_child, out, err);
   // Here as well as in the child, so that the group exists whoever runs first.

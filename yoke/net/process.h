@@ -48,7 +48,7 @@ struct StartedProcess {
 /// The child's signal mask is `mask`; the descriptors in `close_in_child` are closed in a child
 /// that runs `work` (those of a program close by themselves: all of ours are close-on-exec). A
 /// program that cannot be started ends with 127 (there is none) or 126, and says so on its stderr.
-/// Throws IoError when there are no processes or descriptors left.
+/// Throws ResourceError when there are no processes or descriptors left.
 ///
 /// Call it from a process that has one thread: the child of a fork owns only the calling one.
 StartedProcess start_process(const ProcessSpec& spec, const sigset_t& mask,

@@ -35,6 +35,7 @@ void ConsoleQueue::write_some() {
   if (written >= 0) {
     waiting_.erase(0, static_cast<std::size_t>(written));
   } else if (errno != EINTR && errno != EAGAIN) {
+    error_ = errno;
     waiting_.clear();
   }
 }
@@ -79,8 +80,16 @@ ProcessOutput::Read ProcessOutput::read_piece() {
   return Read::kEnd;
 }
 
+bool ProcessOutput::is_unseen() const {
+  return console_ != nullptr && console_->error() == EPIPE && log_path_.empty();
+}
+
 void ProcessOutput::read_some() {
-  if (read_piece() == Read::kEnd) finish();
+  if (is_unseen()) {
+    close();
+  } else if (read_piece() == Read::kEnd) {
+    finish();
+  }
 }
 
 void ProcessOutput::finish() {

@@ -15,10 +15,15 @@ class ConsoleQueue {
  public:
   explicit ConsoleQueue(int descriptor) : descriptor_(descriptor) {}
 
-  void push(std::string_view text) { waiting_ += text; }
-  /// Writes one piece that poll(POLLOUT) has said there is room for. A console that is gone
-  /// swallows the rest.
+  void push(std::string_view text) {
+    if (error_ == 0) waiting_ += text;
+  }
+  /// Writes one piece that poll(POLLOUT) has said there is room for. A console that is gone or
+  /// full swallows the rest.
   void write_some();
+
+  /// The errno of the write that failed; 0: none has.
+  int error() const { return error_; }
 
   int descriptor() const { return descriptor_; }
   bool empty() const { return waiting_.empty(); }
@@ -28,6 +33,7 @@ class ConsoleQueue {
  private:
   static constexpr std::size_t kFull = 1 << 20;
   int descriptor_;
+  int error_ = 0;
   std::string waiting_;
 };
 
@@ -58,14 +64,18 @@ class ProcessOutput {
   bool open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   int log_descriptor() const { return log_; }
+  /// Whether bytes are taken: not while the console is behind.
   bool wants_reading() const { return open() && (console_ == nullptr || !console_->full()); }
-  /// Reads one piece; closes at the end of the stream.
+  /// Reads one piece; closes at the end of the stream, and when nobody will see what comes (the
+  /// console's reader has left, and there is no log): the rank then gets SIGPIPE, as it would
+  /// without us in between.
   void read_some();
   /// Reads what is there without waiting, then closes: for a process that has ended.
   void finish();
 
  private:
   enum class Read { kSome, kNothing, kEnd };
+  bool is_unseen() const;
   Read read_piece();
   void take(std::string_view bytes);
   void end_line(std::string_view line);

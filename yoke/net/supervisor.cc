@@ -54,7 +54,7 @@ Supervisor::Supervisor(const SupervisorOptions& options)
   sigset_t watched;
   sigemptyset(&watched);
   sigaddset(&watched, SIGCHLD);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1}) {
     struct sigaction now {};
     ::sigaction(signal, nullptr, &now);
     // nohup, and shells for what they start in the background, want these ignored.
@@ -65,8 +65,8 @@ Supervisor::Supervisor(const SupervisorOptions& options)
   if (signals_ < 0) {
     int error = errno;
     ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-    throw IoError(cat("cannot watch for signals: ", std::strerror(error),
-                      ". Raise the limit of open files (ulimit -n)."));
+    throw ResourceError(cat("cannot watch for signals: ", std::strerror(error),
+                            ". Raise the limit of open files (ulimit -n)."));
   }
 }
 
@@ -167,7 +167,7 @@ void Supervisor::read_signals() {
       for (auto& child : children_) {
         if (child->running) ::kill(child->pid, SIGUSR1);
       }
-    } else if (stop_signal_ == 0) {
+    } else if (stop_signal_ == 0 && signal != SIGQUIT) {
       stop_signal_ = signal;
       log_info("passing ", signal_name(signal), " on to all ranks; once more kills them");
       pass_on(signal);
@@ -175,7 +175,8 @@ void Supervisor::read_signals() {
       if (!kill_at_) kill_at_ = grace;
     } else if (killed_by_signal_ == 0) {
       killed_by_signal_ = signal;
-      log_warning("a second ", signal_name(signal), ": killing all ranks");
+      log_warning(stop_signal_ == 0 ? "" : "a second signal, ", signal_name(signal),
+                  ": killing all ranks");
       kill_all();
     }
   }
@@ -283,13 +284,15 @@ void Supervisor::decide() {
   }
   if (anyone_left()) {
     pass_on(SIGTERM);
-    kill_at_ = Deadline::after(options_.failure_grace);
+    auto grace = Deadline::after(options_.failure_grace);
+    if (!kill_at_ || grace.left() < kill_at_->left()) kill_at_ = grace;
   }
 }
 
 SupervisorOutcome Supervisor::outcome() const {
   SupervisorOutcome result;
-  result.stop_signal = stop_signal_;
+  result.stop_signal = stop_signal_ != 0 ? stop_signal_ : killed_by_signal_;
+  result.stdout_error = out_.error();
   result.failure = failure_;
   result.ends = ends_;
   auto some = [this](auto property) { return std::any_of(ends_.begin(), ends_.end(), property); };

@@ -20,7 +20,8 @@ struct SupervisorOptions {
   /// From the first failure until it is decided which rank caused it: a rank that lost a peer may
   /// be seen to end before the peer itself.
   Clock::duration settle = std::chrono::milliseconds(300);
-  /// From SIGTERM for the ranks that outlive a failure until SIGKILL.
+  /// From SIGTERM for the ranks that outlive a failure until SIGKILL, unless those have been asked
+  /// to stop before.
   Clock::duration failure_grace = std::chrono::seconds(5);
   /// From the first SIGINT, SIGTERM or SIGHUP that was passed on until SIGKILL: time to finish a
   /// step and save.
@@ -52,6 +53,8 @@ struct SupervisorOutcome {
   /// with that; 0.
   int exit_code = 0;
   int stop_signal = 0;  ///< SIGINT, SIGTERM or SIGHUP, if one came
+  /// The errno of the write to our stdout that failed; 0: all that the ranks said was written.
+  int stdout_error = 0;
   std::optional<ProcessFailure> failure;
   std::vector<ProcessEnd> ends;  ///< in the order in which they were seen
 };
@@ -64,9 +67,9 @@ struct SupervisorOutcome {
 /// it are its victims). The others get SIGTERM, and SIGKILL after `failure_grace`.
 ///
 /// SIGINT, SIGTERM and SIGHUP to this process are passed on to all process groups, SIGUSR1 to the
-/// ranks themselves; after `stop_grace`, or at a second one of the first three, the groups are
-/// killed. These signals (but those that are ignored), and SIGCHLD, are blocked from construction
-/// to destruction: no handler is installed.
+/// ranks themselves; after `stop_grace`, at a second one of the first three, or at SIGQUIT, the
+/// groups are killed. These signals (but those that are ignored), and SIGCHLD, are blocked from
+/// construction to destruction: no handler is installed.
 ///
 /// What a rank leaves in its process group is killed when the rank ends. The destructor kills and
 /// reaps what still runs. Not thread-safe; make it where there is one thread.
@@ -77,7 +80,7 @@ class Supervisor {
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
 
-  /// Throws IoError: no log, no process.
+  /// Throws IoError for its log, ResourceError when no process can be started.
   void start(const ProcessSpec& spec);
   /// Returns when all have ended, are reaped, and their output is written.
   SupervisorOutcome run();
@@ -110,7 +113,7 @@ class Supervisor {
   std::optional<Deadline> decide_at_;
   std::optional<Deadline> kill_at_;
   int stop_signal_ = 0;
-  int killed_by_signal_ = 0;  ///< the second one
+  int killed_by_signal_ = 0;  ///< the second one, or SIGQUIT
 };
 
 }  // namespace yoke::net

@@ -14,7 +14,10 @@ namespace {
 
 std::span<std::byte> map_private(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw IoError(cat("no memory for a state of ", bytes, " bytes."));
+  if (memory == MAP_FAILED)
+    throw ResourceError(cat("there is no memory for a state of ", bytes,
+                            " bytes. Free some, or raise the limit of "
+                            "address space (ulimit -v)."));
   return {static_cast<std::byte*>(memory), bytes};
 }
 

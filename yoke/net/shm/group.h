@@ -37,7 +37,7 @@ class ShmGroup {
   static constexpr int kMostRanks = 512;
 
   /// Collective over the ranks of `place`. Throws Timeout (names those that did not come),
-  /// PeerLost, IoError, ConfigError for more than kMostRanks.
+  /// PeerLost, ResourceError, IoError, ConfigError for more than kMostRanks.
   static std::shared_ptr<ShmGroup> join(const Place& place, SharedMemory& memory,
                                         const std::string& name, Deadline deadline);
   /// Tells the others that this rank has left: it is no longer watched, and whoever waits for it

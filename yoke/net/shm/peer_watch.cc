@@ -19,7 +19,7 @@ bool PeerWatch::add(int rank, pid_t process) {
   const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
   if (descriptor < 0 && errno == ESRCH) return false;
   if (descriptor < 0) {
-    throw IoError(cat(
+    throw ResourceError(cat(
         "cannot watch process ", process, " of rank ", rank, ": pidfd_open: ", std::strerror(errno),
         ". Shared memory between ranks needs Linux 5.3 or newer; use transport = \"tcp\"."));
   }

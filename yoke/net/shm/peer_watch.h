@@ -16,7 +16,7 @@ class PeerWatch {
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
 
-  /// False if the process has ended already. Throws IoError if the kernel has no pidfd.
+  /// False if the process has ended already. Throws ResourceError if the kernel has no pidfd.
   bool add(int rank, pid_t process);
   /// The ranks among the added whose process has ended. One system call.
   std::vector<int> ended() const;

@@ -32,8 +32,9 @@ class MappedRegion final : public SharedRegion {
     if (at == MAP_FAILED) {
       const std::string why = reason();
       close(descriptor_);
-      throw IoError(cat("cannot map ", bytes_, " bytes of shared memory \"", name, "\": ", why,
-                        ". Free memory, or raise the limit of address space (ulimit -v)."));
+      throw ResourceError(cat("cannot map ", bytes_, " bytes of shared memory \"", name,
+                              "\": ", why,
+                              ". Free memory, or raise the limit of address space (ulimit -v)."));
     }
     at_ = static_cast<std::byte*>(at);
     // Fewer page faults and TLB misses for large regions; a kernel without shared huge pages
@@ -61,14 +62,15 @@ std::shared_ptr<MappedRegion> make_region(const std::string& name, std::size_t b
   // The name only shows in /proc/PID/maps; the kernel allows 249 bytes of it.
   const int descriptor = memfd_create(("yoke:" + name).substr(0, 200).c_str(), MFD_CLOEXEC);
   if (descriptor < 0) {
-    throw IoError(cat("cannot create shared memory \"", name, "\": memfd_create: ", reason(),
-                      ". Raise the limit of open files (ulimit -n), or use transport = \"tcp\"."));
+    throw ResourceError(
+        cat("cannot create shared memory \"", name, "\": memfd_create: ", reason(),
+            ". Raise the limit of open files (ulimit -n), or use transport = \"tcp\"."));
   }
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
     const std::string why = reason();
     close(descriptor);
-    throw IoError(cat("cannot make shared memory \"", name, "\" ", bytes, " bytes large: ", why,
-                      ". Free memory, or use transport = \"tcp\"."));
+    throw ResourceError(cat("cannot make shared memory \"", name, "\" ", bytes,
+                            " bytes large: ", why, ". Free memory, or use transport = \"tcp\"."));
   }
   return std::make_shared<MappedRegion>(descriptor, bytes, name);
 }
