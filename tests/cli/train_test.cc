@@ -6,11 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/call.h"
+#include "tests/cli/train_folder.h"
 #include "yoke/base/error.h"
 #include "yoke/base/exit_code.h"
 #include "yoke/base/hash.h"
-#include "yoke/base/run_folder.h"
 
 namespace yoke::test {
 namespace {
@@ -20,45 +19,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-/// A folder with digits.toml in it (12 steps of 7 micro-batches), in which yoke is called.
-class Train : public testing::Test {
- protected:
-  void SetUp() override { write_run(kData); }
-
-  void write_run(const std::string& data) {
-    write_file_atomically(folder_.path() / "digits.toml",
-                          "[data]\npath = \"" + data +
-                              "\"\nscale = 0.0625\n[model]\nhidden = 24\ndropout = 0.1\n"
-                              "[train]\nbatch = 50\nmicro_batch = 8\nsteps = 12\nseed = 3\n");
-  }
-
-  CallOptions here(std::vector<std::string> environment = {}) const {
-    return {.folder = folder_.path(), .environment = std::move(environment)};
-  }
-  Answer call(const std::vector<std::string>& arguments,
-              std::vector<std::string> environment = {}) const {
-    return yoke(arguments, here(std::move(environment)));
-  }
-  Answer train(const std::string& run, std::vector<std::string> flags,
-               std::vector<std::string> environment = {}) const {
-    std::vector<std::string> arguments = {"train", "digits.toml", "--run", run};
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
-    return call(arguments, std::move(environment));
-  }
-  RunFolder run(const std::string& name) const { return RunFolder(folder_.path() / "runs" / name); }
-  json report(const std::string& name) const { return read_json(run(name).report()); }
-  static json read_json(const std::filesystem::path& file) {
-    return json::parse(content_of(file), nullptr, false);
-  }
-  /// Waits until every rank of a run has noted itself and training has begun.
-  bool trains(const std::string& name) const {
-    return eventually([&] { return !content_of(run(name).metrics()).empty(); });
-  }
-
-  static constexpr const char* kData = YOKE_DATA_FOLDER "/digits.csv.gz";
-  TemporaryFolder folder_;
-};
 
 TEST_F(Train, JsonIsTheReportAndNothingElse) {
   auto answer = train("a", {"-n", "2", "--json"});
@@ -160,6 +120,45 @@ TEST_F(Train, ASecondTrainingInTheSameFolderIsRefusedAndSigtermSavesTheFirst) {
   EXPECT_THAT(processes_with(marker), IsEmpty());
 }
 
+TEST_F(Train, OtherDataThanBeforeIsBadData) {
+  ASSERT_EQ(train("a", {"--stop-after", "2"}).exit_code, kExitSaved);
+  auto rows = lines_of(read_gzip_or_plain(kData));
+  rows.pop_back();
+  std::string fewer;
+  for (const auto& row : rows) fewer += row + '\n';
+  write_file_atomically(folder_.path() / "fewer.csv", fewer);
+  write_run("fewer.csv");
+  auto answer = train("a", {});
+  EXPECT_EQ(answer.exit_code, kExitData) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("other data"));
+}
+
+TEST_F(Train, AWarmUpBeyondTheEndIsFoundBeforeAnythingIsMadeOrSetAside) {
+  ASSERT_EQ(train("a", {"--stop-after", "2"}).exit_code, kExitSaved);
+  auto before = content_of(run("a").config());
+  for (const std::string length : {"train.steps=12", "train.epochs=1"}) {
+    std::vector<std::string> flags = {"--set", "train.steps=0", "--set",
+                                      length,  "--set",         "schedule.warmup=100"};
+    flags.push_back("--fresh");
+    auto answer = train("a", flags);
+    EXPECT_EQ(answer.exit_code, kExitConfig);
+    EXPECT_THAT(answer.err, HasSubstr("schedule.warmup is 100 steps"));
+    EXPECT_EQ(content_of(run("a").config()), before) << "the old run lies where it lay";
+    flags.pop_back();
+    EXPECT_EQ(train("b", flags).exit_code, kExitConfig);
+    EXPECT_FALSE(std::filesystem::exists(run("b").rank_file(0))) << "no worker was started";
+  }
+  EXPECT_EQ(train("b", {}).exit_code, kExitOk) << "a run without a step is not bound to its plan";
+}
+
+TEST_F(Train, ABatchBeyondTheDataIsSaid) {
+  for (const char* flag : {"--dry-run", "--json"}) {
+    auto answer = train("a", {flag, "--set", "train.batch=5000", "--steps", "1"});
+    EXPECT_EQ(answer.exit_code, kExitOk) << answer.err;
+    EXPECT_THAT(answer.out + answer.err, HasSubstr("train.batch is 5000; the data has no more"));
+  }
+}
+
 TEST_F(Train, DryRunShowsThePlanAndMakesNothing) {
   auto answer = train("a", {"--dry-run", "--mesh", "data=4"});
   EXPECT_EQ(answer.exit_code, kExitOk) << answer.err;
@@ -199,6 +198,8 @@ TEST_F(Train, MissingDataIsTheUsersErrorAndIsToldToTorchrun) {
   EXPECT_THAT(answer.exit_code, testing::AnyOf(kExitData, kExitIo, kExitConfig));
   EXPECT_THAT(answer.err, HasSubstr("no-such-file.csv"));
   EXPECT_EQ(read_json(run("a").failure())["kind"], "user_error");
+  EXPECT_TRUE(read_json(run("a").failure())["rank"].is_null()) << "no worker was started";
+  EXPECT_FALSE(std::filesystem::exists(run("a").rank_file(0)));
   auto told = read_json(folder_.path() / "error.json");
   EXPECT_TRUE(told["message"]["message"].is_string());
   EXPECT_TRUE(told["message"]["extraInfo"].contains("timestamp"));

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
@@ -13,6 +14,7 @@
 #include "yoke/base/files.h"
 #include "yoke/base/hash.h"
 #include "yoke/base/log.h"
+#include "yoke/cli/beforehand.h"
 #include "yoke/cli/failure_report.h"
 #include "yoke/cli/run_events.h"
 #include "yoke/cli/train_request.h"
@@ -35,8 +37,9 @@ class StoreSocket {
         ::listen(descriptor_, SOMAXCONN) != 0 || ::getsockname(descriptor_, generic, &size) != 0) {
       std::string reason = std::strerror(errno);
       close();
-      throw IoError(cat("cannot open a port on 127.0.0.1: ", reason,
-                        ". Workers find each other through it; check the loopback interface."));
+      throw ResourceError(
+          cat("cannot open a port on 127.0.0.1: ", reason,
+              ". Workers find each other through it; check the loopback interface."));
     }
     port_ = ntohs(address.sin_port);
   }
@@ -80,14 +83,8 @@ void warn_if_crowded(const TrainRequest& request) {
   }
 }
 
-void report_failure(const TrainRequest& request, const net::ProcessFailure& failure) {
-  const auto& folder = request.assignment.folder;
-  auto report = explain(failure, true);
-  report.log = folder.log_err(report.rank);
-  report.on_console = report.rank == 0;
-  report.saved = newest_state(folder);
-  report.next = request.resume_command;
-  std::cerr << to_text(report);
+/// Into failure.json, events.jsonl and torchrun's file.
+void file_failure(const RunFolder& folder, const FailureReport& report) {
   try {
     write_file_atomically(
         folder.failure(),
@@ -97,8 +94,25 @@ void report_failure(const TrainRequest& request, const net::ProcessFailure& fail
     // A full disk may be why the rank failed: its exit code counts, not that of the report.
     log_warning("the failure is not on file: ", error.what());
   }
-  write_elastic_error(cat("rank ", report.rank, " of ", folder.root().string(), ": ", report.cause,
+  auto who = report.rank < 0 ? std::string() : cat("rank ", report.rank, " of ");
+  write_elastic_error(cat(who, folder.root().string(), ": ", report.cause,
                           report.last_lines.empty() ? "" : ". " + report.last_lines.back()));
+}
+
+FailureReport report_of(const TrainRequest& request, const net::ProcessFailure& failure) {
+  auto report = explain(failure, true);
+  report.saved = newest_state(request.assignment.folder);
+  report.next = request.resume_command;
+  return report;
+}
+
+void report_failure(const TrainRequest& request, const net::ProcessFailure& failure) {
+  const auto& folder = request.assignment.folder;
+  auto report = report_of(request, failure);
+  report.log = folder.log_err(report.rank);
+  report.on_console = report.rank == 0;
+  std::cerr << to_text(report);
+  file_failure(folder, report);
 }
 
 }  // namespace
@@ -106,10 +120,22 @@ void report_failure(const TrainRequest& request, const net::ProcessFailure& fail
 int train_with_own_workers(const TrainRequest& request) {
   const auto& folder = request.assignment.folder;
   RunLock lock(folder);
+  Beforehand beforehand;
+  auto look = [&] { beforehand = look_beforehand(request.assignment, request.workers); };
+  // Before an old run is set aside.
+  if (request.fresh) look();
+  if (beforehand.failure) return beforehand.failure->exit_code;
   if (prepare(request, lock)) {
-    log_info(folder.root().string(), " is finished; --fresh would start it anew");
+    log_info(folder.root().string(),
+             " is finished; --fresh would start it anew, and a larger "
+             "--steps goes on if the schedule does not depend on it");
     show_report(request);
     return kExitOk;
+  }
+  if (!request.fresh) look();
+  if (beforehand.failure) {
+    file_failure(folder, report_of(request, *beforehand.failure));
+    return beforehand.failure->exit_code;
   }
   warn_if_crowded(request);
 
@@ -118,6 +144,7 @@ int train_with_own_workers(const TrainRequest& request) {
   auto job = cat("yoke-", random_token(12));
   net::SupervisorOptions supervision;
   supervision.stop_grace = request.grace;
+  supervision.failure_grace = std::min(supervision.failure_grace, request.grace);
   net::Supervisor supervisor(supervision);
   for (int rank = 0; rank < request.workers; ++rank) {
     net::ProcessSpec spec;
@@ -137,7 +164,7 @@ int train_with_own_workers(const TrainRequest& request) {
           socket.close();
         }
         auto world = World::at(place_of(rank, request.workers, socket.port(), job), rendezvous);
-        return work(request.assignment, world);
+        return work(request.assignment, world, beforehand.described);
       });
     };
     supervisor.start(spec);

@@ -12,12 +12,12 @@ namespace yoke::cli {
 namespace {
 
 constexpr const char* kPrepared = "yoke train/prepared";
-constexpr auto kPrepareTimeout = std::chrono::seconds(60);
+constexpr auto kPrepareTimeout = std::chrono::minutes(10);
 
-/// Rank 0 prepares the folder, the others wait for its word. Returns true if there is something
-/// left to train.
-bool agree_on_folder(const TrainRequest& request, const World& world,
-                     std::optional<RunLock>& lock) {
+/// Rank 0 checks what is to be trained and prepares the folder, the others wait for its word.
+/// Returns true if there is something left to train, which `described` then says.
+bool agree_on_folder(const TrainRequest& request, const World& world, std::optional<RunLock>& lock,
+                     std::string& described) {
   if (world.rank() != 0) {
     auto word = world.store().get(kPrepared, Deadline::after(kPrepareTimeout));
     if (word == "failed") {
@@ -27,7 +27,11 @@ bool agree_on_folder(const TrainRequest& request, const World& world,
   }
   try {
     lock.emplace(request.assignment.folder);
+    auto look = [&] { described = describe(request.assignment, world.size()); };
+    // Before an old run is set aside.
+    if (request.fresh) look();
     bool finished = prepare(request, *lock);
+    if (!finished && !request.fresh) look();
     world.store().set(kPrepared, finished ? "finished" : "train");
     return !finished;
   } catch (...) {
@@ -45,8 +49,10 @@ int train_as_rank(const TrainRequest& request) {
         auto world = World::from_environment();
         set_log_prefix(cat("rank ", world.rank()));
         std::optional<RunLock> lock;
-        int code =
-            agree_on_folder(request, world, lock) ? work(request.assignment, world) : kExitOk;
+        std::string described;
+        int code = agree_on_folder(request, world, lock, described)
+                       ? work(request.assignment, world, described)
+                       : kExitOk;
         if (world.rank() == 0) show_report(request);
         return code;
       },

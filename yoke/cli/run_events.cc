@@ -14,7 +14,7 @@ void note_failure(const RunFolder& folder, const std::string& kind, int rank) {
   events.append({{"time", utc_now()},
                  {"generation", 0},
                  {"cause", kind},
-                 {"rank", rank},
+                 {"rank", rank < 0 ? nlohmann::json() : nlohmann::json(rank)},
                  {"recovery_source", source.empty() ? nlohmann::json() : nlohmann::json(source)},
                  {"detect_ms", nullptr},
                  {"resume_ms", nullptr}});

@@ -113,7 +113,11 @@ void add_train(CLI::App& program, Invocation& invocation) {
       ->check(whole_number(1, 4096));
   command->add_option("--run", options->run,
                       "Name under runs/, or a path (default: the file's name without .toml)");
-  command->add_option("--steps", options->steps, "Length of the run; overrides train.epochs")
+  command
+      ->add_option(
+          "--steps", options->steps,
+          "Length of the run; overrides train.epochs. A larger one makes a finished run go "
+          "on, where the schedule is constant or step")
       ->check(whole_number(1));
   command
       ->add_option("--stop-after", options->stop_after,
@@ -133,8 +137,10 @@ void add_train(CLI::App& program, Invocation& invocation) {
   command->add_option("--progress", options->progress, "auto, bar, plain, json or none")
       ->capture_default_str();
   command
-      ->add_option("--grace", options->grace,
-                   "Seconds from Ctrl-C or SIGTERM until the workers are killed")
+      ->add_option(
+          "--grace", options->grace,
+          "Seconds from Ctrl-C or SIGTERM until the workers are killed; 5 at most when one has "
+          "failed")
       ->check(seconds())
       ->capture_default_str();
   command->add_flag("--fresh", options->fresh, "Set an old run of that name aside and start anew");

@@ -18,13 +18,25 @@
 namespace yoke::cli {
 namespace {
 
-// The one global of the program: a signal handler can reach nothing else.
+/// A rank that is asked to stop while it waits for others, or loads, has so long to begin its first
+/// step: there is nothing of this sitting yet that could be saved.
+constexpr unsigned kSecondsToBegin = 3;
+
+// The globals of the program: a signal handler can reach nothing else.
 std::atomic<bool> stop_requested{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<bool> steps_have_begun{false};
+std::atomic<int> stop_signal{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 extern "C" void on_stop_signal(int signal) {
   bool again = stop_requested.exchange(true);
   if (again && signal != SIGUSR1) ::_exit(128 + signal);
+  stop_signal.store(signal);
+  if (!steps_have_begun) ::alarm(kSecondsToBegin);
+}
+
+extern "C" void on_alarm(int) {
+  if (!steps_have_begun) ::_exit(128 + stop_signal);
 }
 
 void note_rank(const RunFolder& folder, const World& world) {
@@ -43,6 +55,7 @@ bool prepare_folder(const Assignment& assignment, bool fresh) {
 }
 
 std::string describe(const Assignment& assignment, int workers) {
+  tensor::set_up_worker(threads_of(assignment));
   return train::describe(assignment.configuration.values(), workers,
                          model::Registry::with_built_in(), assignment.config_folder);
 }
@@ -61,9 +74,11 @@ void heed_stop_signals() {
     ::sigaction(signal, &action, &before);
     if (before.sa_handler == SIG_IGN) ::sigaction(signal, &before, nullptr);
   }
+  action.sa_handler = on_alarm;
+  ::sigaction(SIGALRM, &action, nullptr);
 }
 
-int work(const Assignment& assignment, const World& world) {
+int work(const Assignment& assignment, const World& world, const std::string& described) {
   const auto& values = assignment.configuration.values();
   auto setup = tensor::set_up_worker(values.train.threads);
   note_rank(assignment.folder, world);
@@ -72,9 +87,10 @@ int work(const Assignment& assignment, const World& world) {
   options.config_folder = assignment.config_folder;
   options.stop_after = assignment.stop_after;
   options.stop_requested = &stop_requested;
+  options.on_start = [] { steps_have_begun = true; };
   if (world.rank() == 0) {
     options.progress = assignment.progress;
-    std::cerr << describe(assignment, world.size()) << "\n";
+    std::cerr << described << "\n";
     log_info(setup);
   }
   auto report = train::run(values, world, options, model::Registry::with_built_in());
@@ -88,7 +104,7 @@ int guarded(const std::function<int()>& task,
   try {
     return task();
   } catch (const std::exception& error) {
-    message = error.what();
+    message = message_of(error);
     code = exit_code_of(error);
   }
   std::cerr << "yoke: " << message << std::endl;

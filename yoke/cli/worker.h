@@ -25,20 +25,21 @@ struct Assignment {
 /// is left to do.
 bool prepare_folder(const Assignment& assignment, bool fresh);
 
-/// What was decided, as a table: data, batch arithmetic, model, layout, threads.
+/// What was decided, as a table: data, batch arithmetic, model, layout, threads. Loads the data,
+/// builds the model, and throws what train::run would throw for them.
 std::string describe(const Assignment& assignment, int workers);
 
 /// Threads of each worker.
 std::int64_t threads_of(const Assignment& assignment);
 
 /// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1, unless ignored, ask this process to finish its
-/// step, save, and end; any but SIGUSR1 for the second time ends it at once. Call it before
-/// anything that takes long.
+/// step, save, and end; any but SIGUSR1 for the second time ends it at once, and so does one that
+/// no first step has followed within 3 s. Call it before anything that takes long.
 void heed_stop_signals();
 
 /// One rank of a run, in a world that stands: notes itself in ranks/, trains, and returns the exit
-/// code. Rank 0 first writes to stderr what was decided.
-int work(const Assignment& assignment, const World& world);
+/// code. Rank 0 first writes `described`, what was decided, to stderr.
+int work(const Assignment& assignment, const World& world, const std::string& described);
 
 /// Runs `task`. An exception goes to stderr as one message, to `on_error`, and becomes its exit
 /// code.

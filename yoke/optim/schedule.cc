@@ -20,7 +20,8 @@ void check(const ScheduleOptions& options, std::int64_t total) {
   }
   if (options.warmup < 0 || options.warmup > total) {
     throw ConfigError(cat("schedule.warmup is ", options.warmup, " steps, and the run has ", total,
-                          ". Make the warm-up shorter or the run longer."));
+                          ". Make the warm-up shorter or the run longer (train.steps, "
+                          "train.epochs)."));
   }
   if (name == "step" && options.step_size < 1) {
     throw ConfigError(cat("schedule.step_size must be 1 or more, and is ", options.step_size, "."));
@@ -55,6 +56,10 @@ double learning_rate(const ScheduleOptions& options, double peak, std::int64_t s
   if (options.name == "linear") return peak * (1.0 + (options.final_ratio - 1.0) * part);
   double wave = (1.0 + std::cos(std::numbers::pi * part)) / 2.0;
   return peak * (options.final_ratio + (1.0 - options.final_ratio) * wave);
+}
+
+bool depends_on_length(const ScheduleOptions& options) {
+  return options.name != "constant" && options.name != "step";
 }
 
 }  // namespace yoke::optim

@@ -27,4 +27,8 @@ struct ScheduleOptions {
 double learning_rate(const ScheduleOptions& options, double peak, std::int64_t step,
                      std::int64_t total);
 
+/// Whether the rate of a step depends on the length of the run: if not, a finished run can be made
+/// longer and is then as if it had been that long from the start.
+bool depends_on_length(const ScheduleOptions& options);
+
 }  // namespace yoke::optim

@@ -34,14 +34,16 @@ std::string placement(const Job& job, const RunConfig& config, int world_size) {
   const std::int64_t micro_batches = job.sampler.most_micro_batches();
   const std::int64_t leaves = (micro_batches + config.train.leaf - 1) / config.train.leaf;
   const auto plan = comm::BlockPlan::even(leaves, world_size);
+  const auto idle = std::max<std::int64_t>(world_size - leaves, 0);
+  const std::string rest = idle == 0 ? "" : cat("; ", idle, " without work");
   std::string text;
   for (int rank = 0; rank < world_size; ++rank) {
     const auto [first, count] = plan.range_of(rank);
-    if (rank == 8) return text + ", ...";
+    if (rank == 8) return cat(text, ", ...", rest);
     text += cat(rank ? ", " : "", "rank ", rank, ": ",
                 count == 0 ? "none" : cat(first, "-", first + count - 1));
   }
-  return text;
+  return text + rest;
 }
 
 }  // namespace
@@ -76,6 +78,10 @@ std::string describe(const RunConfig& config, int world_size, const model::Regis
   table.row(
       "batch", batch, " samples = ", micro_batches, " micro-batches of ", config.micro_batch(),
       batch % config.micro_batch() ? cat(" (the last of ", batch % config.micro_batch(), ")") : "");
+  if (batch < config.train.batch) {
+    table.row("", "(train.batch is ", config.train.batch,
+              "; the data has no more samples: each step takes all of them)");
+  }
   table.row("leaves", counted(config.train.leaf, "micro-batch", "micro-batches"), " each; ",
             placement(job, config, world_size));
   table.row("steps", job.total_steps, ", ", job.sampler.steps_per_epoch(), " an epoch");

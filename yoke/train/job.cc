@@ -63,7 +63,7 @@ std::string plan_text(const RunConfig& config, const Job& job) {
   bind(tree, copy);
   std::string text = cat("data ", job.identity, '\n');
   for (const auto& entry : tree.entries()) {
-    if (is_plan_key(entry.key)) text += cat(entry.key, " = ", entry.value, '\n');
+    if (is_plan_key(entry.key, config)) text += cat(entry.key, " = ", entry.value, '\n');
   }
   return text;
 }

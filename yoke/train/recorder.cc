@@ -19,6 +19,7 @@ std::filesystem::path cut_back(const std::filesystem::path& path, std::int64_t f
 Recorder::Recorder(const RunFolder& folder, const World& world, std::int64_t first_step)
     : generation_(world.generation()),
       world_size_(world.size()),
+      metrics_path_(folder.metrics()),
       metrics_(cut_back(folder.metrics(), first_step)),
       ledger_(cut_back(folder.ledger(), first_step)),
       events_(folder.events()) {}
@@ -54,6 +55,17 @@ void Recorder::step(const Job& job, std::int64_t step, const StepReport& report,
   metrics_.append(line);
 }
 
+std::optional<double> Recorder::last_loss() const {
+  const std::string text = read_file(metrics_path_);
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return std::nullopt;
+  const std::size_t start = text.rfind('\n', end);
+  const auto line = nlohmann::json::parse(text.substr(start == std::string::npos ? 0 : start + 1),
+                                          nullptr, false);
+  if (!line.is_object() || !line.contains("loss") || !line["loss"].is_number()) return std::nullopt;
+  return line["loss"].get<double>();
+}
+
 void Recorder::event(const std::string& cause, const std::string& source) {
   events_.append({{"time", utc_now()},
                   {"generation", generation_},
@@ -78,6 +90,7 @@ void write_report(const RunFolder& folder, const RunReport& report, const nlohma
   }
   const nlohmann::json file{{"status", report.status},
                             {"steps", report.steps},
+                            {"steps_per_epoch", report.steps_per_epoch},
                             {"samples", report.samples},
                             {"seconds", report.seconds},
                             {"samples_per_second", report.samples_per_second},

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "yoke/base/run_folder.h"
@@ -26,12 +27,16 @@ class Recorder {
   /// causes: start, killed, user_error ... `source`: where the state came from.
   void event(const std::string& cause, const std::string& source);
 
+  /// The loss in the newest line of metrics.jsonl, which an earlier sitting may have written.
+  std::optional<double> last_loss() const;
+
   /// Makes all lines so far durable; before a checkpoint says that they happened.
   void flush();
 
  private:
   std::uint64_t generation_;
   int world_size_;
+  std::filesystem::path metrics_path_;
   JsonLines metrics_, ledger_, events_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,12 +26,16 @@ struct RunOptions {
   /// Set (by a signal handler, for example) to stop after the step in flight, save, and return
   /// "stopped".
   const std::atomic<bool>* stop_requested = nullptr;
+  /// Called on every rank when all have joined and the first step is about to begin: from here on a
+  /// stop ends in a saved state.
+  std::function<void()> on_start{};
 };
 
 /// The end of a sitting; what report.json holds.
 struct RunReport {
   std::string status;  ///< "finished" or "stopped" (saved; the same command goes on)
   std::int64_t steps = 0;
+  std::int64_t steps_per_epoch = 0;
   std::int64_t samples = 0;
   double seconds = 0;             ///< of this sitting
   double samples_per_second = 0;  ///< of this sitting
@@ -42,8 +47,10 @@ struct RunReport {
 };
 
 /// Makes the folder of a new run, or checks that an old one belongs to the same plan: the resolved
-/// configuration is compared and the error (ConfigError) names the keys that differ. `fresh` sets
-/// an old folder aside (RUN.old-1 ...) first. Called once for a run, by the launcher or by rank 0.
+/// configuration is compared and the error (ConfigError) names the keys that differ; so it does
+/// when the run has gone beyond the length that is asked for. A finished run whose length has
+/// grown, where the schedule allows that, goes on. `fresh` sets an old folder aside (RUN.old-1 ...)
+/// first. Called once for a run, by the launcher or by rank 0.
 enum class Prepared { kNew, kResume, kFinished };
 Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fresh);
 

@@ -1,6 +1,7 @@
 #include "yoke/train/run_config.h"
 
 #include <array>
+#include <limits>
 
 #include "yoke/base/error.h"
 
@@ -133,9 +134,23 @@ void check(const RunConfig& config) {
                           ", more than train.batch, ", config.train.batch, "."));
   }
   optim::Optimizer::make(config.optimizer);
+  constexpr auto kUnknown = std::numeric_limits<std::int64_t>::max();
+  optim::learning_rate(config.schedule, config.optimizer.lr, 0,
+                       config.train.steps > 0 ? config.train.steps : kUnknown);
 }
 
-bool is_plan_key(std::string_view key) {
+void throw_gone_beyond(const RunConfig& config, std::int64_t done, std::int64_t asked) {
+  throw ConfigError(cat("the run has gone ", done, " steps, more than the ", asked, " that ",
+                        config.train.steps > 0 ? "train.steps (--steps)" : "train.epochs",
+                        " asks for. Ask for ", done,
+                        " or more, choose another --run, or start anew with --fresh (the old "
+                        "folder is kept)."));
+}
+
+bool is_plan_key(std::string_view key, const RunConfig& config) {
+  if (key == "train.steps" || key == "train.epochs") {
+    return optim::depends_on_length(config.schedule);
+  }
   // Where the data lies does not matter, what it is does: its identity is compared on its own.
   constexpr std::array kOther = {"data.path",        "data.labels",      "data.test_path",
                                  "data.test_labels", "train.hash_every", "train.checkpoint_every",

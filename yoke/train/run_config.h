@@ -55,12 +55,16 @@ struct RunConfig {
 /// Declares every key of the tree, bound to the fields of `config`.
 void bind(ConfigTree& tree, RunConfig& config);
 
-/// Checks what no single key can tell (micro-batch above the batch, Nesterov without momentum ...).
+/// Checks what no single key can tell (micro-batch above the batch, Nesterov without momentum, a
+/// warm-up above train.steps ...). What needs the data as well, Job's constructor checks.
 /// Throws ConfigError.
 void check(const RunConfig& config);
 
+/// Throws ConfigError: the run has done more steps than it is asked to have.
+[[noreturn]] void throw_gone_beyond(const RunConfig& config, std::int64_t done, std::int64_t asked);
+
 /// True for keys that fix the bits of a run (the plan); the others are placement, or how the run is
-/// watched.
-bool is_plan_key(std::string_view key);
+/// watched. The length of the run is plan where the schedule depends on it.
+bool is_plan_key(std::string_view key, const RunConfig& config);
 
 }  // namespace yoke::train

@@ -8,6 +8,7 @@
 #include "yoke/checkpoint/writer.h"
 #include "yoke/tensor/fingerprint.h"
 #include "yoke/tensor/worker_setup.h"
+#include "yoke/train/same_settings.h"
 
 namespace yoke::train {
 
@@ -20,7 +21,9 @@ comm::CommunicatorOptions communicator_options(const RunConfig& config) {
           .name = "train"};
 }
 
-std::unique_ptr<comm::Communicator> join(const RunConfig& config, const World& world) {
+std::unique_ptr<comm::Communicator> join(const RunConfig& config, const World& world,
+                                         const RunOptions& options) {
+  require_same_settings(world, config, options);
   tensor::set_up_worker(config.train.threads);
   return comm::Communicator::create(world, communicator_options(config));
 }
@@ -64,7 +67,7 @@ Sitting::Sitting(const RunConfig& config, const World& world, const RunOptions& 
       world_(world),
       options_(options),
       faults_(FaultPlan::from_environment(world.rank(), options.folder.faults_fired())),
-      communicator_(join(config, world)),
+      communicator_(join(config, world, options)),
       job_(config, options.config_folder, registry),
       same_bits_(tensor::agree_on_fingerprint(
           world, *communicator_, tensor::fingerprint(config.train.threads, plan_text(config, job_)),
@@ -78,6 +81,7 @@ Sitting::Sitting(const RunConfig& config, const World& world, const RunOptions& 
   first_step_ = progression_.step;
   if (leads()) {
     recorder_ = std::make_unique<Recorder>(options_.folder, world_, first_step_);
+    if (at_end()) loss_ = recorder_->last_loss();
     recorder_->event("start",
                      first_step_ == 0 ? "initial weights" : cat("checkpoint step ", first_step_));
   }
@@ -91,29 +95,26 @@ void Sitting::restore_newest() {
   const checkpoint::Reader reader(options_.folder, step);
   const std::string identity = reader.run().value("data_identity", "");
   if (identity != job_.identity) {
-    throw CheckpointError(cat("the run was trained on other data (", identity, ", now ",
-                              job_.identity,
-                              "). Give it its data back, or start anew with --fresh."));
+    throw DataError(cat("the run was trained on other data (", identity, ", now ", job_.identity,
+                        "). Give it its data back, or start anew with --fresh."));
   }
-  if (step > job_.total_steps) {
-    throw CheckpointError(cat("the run has gone ", step, " steps, beyond the ", job_.total_steps,
-                              " asked for. Ask for more steps, or start anew with --fresh."));
-  }
+  if (step > job_.total_steps) throw_gone_beyond(config_, step, job_.total_steps);
   restore(reader, state_, gradients_.buffers(), progression_);
   saved_step_ = step;
   if (leads())
     log_info("continuing from checkpoint step ", step, " in ", options_.folder.root().string());
 }
 
-bool Sitting::evaluation_due() const {
-  if (!evaluator_) return false;
+bool Sitting::between_evaluations() const {
   const std::int64_t every =
       config_.train.eval_every > 0 ? config_.train.eval_every : job_.sampler.steps_per_epoch();
-  return at_end() || progression_.step % every == 0;
+  return progression_.step % every != 0;
 }
 
 void Sitting::evaluate() {
   evaluation_ = evaluator_->run(*job_.model, communicator_.get());
+  // Where the run ends must not show in its state: one that is longer does not evaluate there.
+  if (between_evaluations()) return;
   if (evaluation_["loss"] < progression_.best_loss) {
     progression_.best_loss = evaluation_["loss"];
     progression_.best_step = progression_.step;
@@ -152,6 +153,7 @@ RunReport Sitting::run() {
   Progress progress(leads() ? options_.progress : Progress::Style::kNone, job_.total_steps,
                     first_step_);
   started_ = Clock::now();
+  if (options_.on_start) options_.on_start();
   bool stop = false;
   while (!at_end() && !stop) {
     const std::int64_t step = progression_.step;
@@ -164,7 +166,7 @@ RunReport Sitting::run() {
            (options_.stop_after && progression_.step - first_step_ >= *options_.stop_after);
 
     std::map<std::string, double> evaluated;
-    if (evaluation_due()) {
+    if (evaluator_ && (at_end() || !between_evaluations())) {
       evaluate();
       evaluated = evaluation_;
     }
@@ -181,6 +183,8 @@ RunReport Sitting::run() {
     const auto every = config_.train.checkpoint_every;
     if (every > 0 && progression_.step % every == 0) save();
   }
+  // A sitting that found the run at its end has not evaluated yet.
+  if (at_end() && evaluator_ && evaluation_.empty()) evaluate();
   save();
   return this->report(at_end() ? "finished" : "stopped");
 }
@@ -189,14 +193,20 @@ RunReport Sitting::report(const std::string& status) {
   RunReport report;
   report.status = status;
   report.steps = progression_.step;
+  report.steps_per_epoch = job_.sampler.steps_per_epoch();
   report.samples = samples_;
   report.seconds = Seconds(Clock::now() - started_).count();
   report.samples_per_second = static_cast<double>(samples_) / std::max(report.seconds, 1e-9);
-  report.metrics["loss"] = loss_;
+  if (loss_) report.metrics["loss"] = *loss_;
   for (const auto& [name, value] : evaluation_) report.metrics["test_" + name] = value;
-  if (progression_.best_step >= 0) {
-    report.metrics["best_test_loss"] = progression_.best_loss;
-    report.metrics["best_step"] = static_cast<double>(progression_.best_step);
+  Progression best = progression_;
+  if (at_end() && evaluator_ && evaluation_["loss"] < best.best_loss) {
+    best.best_loss = evaluation_["loss"];
+    best.best_step = best.step;
+  }
+  if (best.best_step >= 0) {
+    report.metrics["best_test_loss"] = best.best_loss;
+    report.metrics["best_step"] = static_cast<double>(best.best_step);
   }
   report.promise = !same_bits_                       ? "off: workers differ (train.mixed)"
                    : config_.comm.topology == "ring" ? "off: the ring adds in another order"

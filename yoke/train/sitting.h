@@ -29,7 +29,7 @@ class Sitting {
 
  private:
   void restore_newest();
-  bool evaluation_due() const;  ///< of the state that was just reached
+  bool between_evaluations() const;  ///< the state that was just reached
   void evaluate();
   void save();
   void show(const StepReport& report, const std::map<std::string, double>& evaluated,
@@ -58,7 +58,7 @@ class Sitting {
   std::int64_t samples_ = 0;
   Clock::time_point started_;
   std::map<std::string, double> evaluation_;  ///< the newest
-  double loss_ = 0;
+  std::optional<double> loss_;                ///< of the newest step
 };
 
 }  // namespace yoke::train
