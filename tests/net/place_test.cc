@@ -138,6 +138,14 @@ TEST(Place, ErrorsNameTheVariables) {
               HasSubstr("SLURM_PROCID"));
 }
 
+TEST(Place, ASlurmStepOnOneNodeNeedsNoNameOfIt) {
+  auto place = place_from({"SLURM_PROCID=1", "SLURM_LOCALID=1", "SLURM_NODEID=0",
+                           "SLURM_STEP_NUM_TASKS=2", "SLURM_STEP_TASKS_PER_NODE=2",
+                           "SLURM_STEP_NODELIST=not-a-name-that-resolves", "SLURM_JOB_ID=1"});
+  EXPECT_EQ(place.master_address, "127.0.0.1");
+  EXPECT_EQ(place.local_size, 2);
+}
+
 TEST(HostList, ExpandsWhatSlurmWrites) {
   EXPECT_THAT(expand_host_list("gnode[10,20-22],x1"),
               ElementsAre("gnode10", "gnode20", "gnode21", "gnode22", "x1"));

@@ -214,7 +214,9 @@ Place place_of_slurm(const Variables& variables) {
         "MASTER_ADDR "
         "to the host of rank 0.");
   }
-  if (hosts) {
+  if (place.local_size == place.size) {
+    place.master_address = "127.0.0.1";  // the node's name need not resolve where it is alone
+  } else if (hosts) {
     auto names = expand_host_list(*hosts);
     place.master_address = names.empty() ? std::string() : names.front();
   }
