@@ -39,6 +39,21 @@ INSTANTIATE_TEST_SUITE_P(Flags, ToldDifferently,
                            return name;
                          });
 
+TEST_F(Train, ARankOfAnotherRunDoesNotJoinAndLeavesNoTrace) {
+  auto answer = call({"launch", "-n", "2", "--", "sh", "-c",
+                      "exec " YOKE_PROGRAM " train digits.toml --run run-$RANK"});
+  EXPECT_EQ(answer.exit_code, kExitConfig) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("--run is runs/run-1, and on rank 0 runs/run-0"));
+  EXPECT_FALSE(std::filesystem::exists(run("run-1").root()));
+}
+
+TEST_F(Train, MoreWorkersThanSharedMemoryJoinsAreRefusedBeforehand) {
+  auto answer = train("a", {"-n", "1000"});
+  EXPECT_EQ(answer.exit_code, kExitConfig);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("-n is 1000"), HasSubstr("comm.transport")));
+  EXPECT_FALSE(std::filesystem::exists(run("a").root()));
+}
+
 TEST_F(Train, ARankThatWaitsForOthersEndsWhenItIsAskedTo) {
   auto started = Clock::now();
   auto answer = call({"launch", "-n", "2", "--", "sh", "-c",

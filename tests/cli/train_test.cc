@@ -271,6 +271,25 @@ TEST_F(Train, DataPathsAreRelativeToTheRunFileFromAnyFolder) {
   EXPECT_EQ(yoke({"eval", "digits"}, elsewhere).exit_code, kExitOk);
 }
 
+TEST_F(Train, PathsMayHoldAnything) {
+  for (const std::string name : {"with space", "\xc3\xbc \xe2\x88\x91", "not \xff utf-8", "a\nb"}) {
+    auto file = name + ".toml";
+    std::filesystem::copy_file(folder_.path() / "digits.toml", folder_.path() / file);
+    auto answer = call({"train", file, "-n", "2", "--steps", "3"});
+    EXPECT_EQ(answer.exit_code, kExitOk) << answer.err;
+    for (const char* command : {"eval", "hash"}) {
+      EXPECT_EQ(call({command, name, "--json"}).exit_code, kExitOk) << command << ' ' << name;
+    }
+  }
+}
+
+TEST_F(Train, WhatForbidsToMakeTheFolderIsTheReasonThatIsGiven) {
+  write_file_atomically(folder_.path() / "runs", "a file");
+  auto answer = train("a", {});
+  EXPECT_EQ(answer.exit_code, kExitIo);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("Not a directory"), HasSubstr("--run")));
+}
+
 TEST_F(Train, ARunThatDoesNotExistIsAnsweredWithThoseThatDo) {
   ASSERT_EQ(train("alpha", {"--steps", "1"}).exit_code, kExitOk);
   auto answer = call({"eval", "alpah"});

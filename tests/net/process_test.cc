@@ -11,6 +11,7 @@
 
 #include <array>
 #include <csignal>
+#include <ctime>
 
 #include "yoke/base/error.h"
 #include "yoke/base/files.h"
@@ -124,6 +125,29 @@ TEST(Supervisor, TheRootCauseWinsOverRanksThatLostAPeerEarlier) {
   EXPECT_EQ(outcome.failure->signal, SIGABRT);
   EXPECT_EQ(outcome.exit_code, 128 + SIGABRT);
   EXPECT_EQ(outcome.ends.back().rank, 1) << "the cause was to be seen last";
+}
+
+TEST(Supervisor, WaitsForTheCauseWhenOnlyThoseThatLostAPeerHaveEnded) {
+  auto slow = work(0, [] {
+    ::usleep(300'000);
+    return 7;
+  });
+  auto follower = work(1, [] { return static_cast<int>(kExitPeerLost); });
+  auto outcome = supervise({slow, follower}, {.settle = 1ms});
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.failure->rank, 0);
+}
+
+TEST(Supervisor, SleepsWhileItWaitsForTheOthersToEnd) {
+  auto failing = work(0, [] { return 3; });
+  auto slow = work(1, [] {
+    ::signal(SIGTERM, SIG_IGN);
+    ::usleep(700'000);
+    return 0;
+  });
+  auto before = ::clock();
+  supervise({failing, slow}, {.settle = 1ms, .failure_grace = 20s});
+  EXPECT_LT(::clock() - before, CLOCKS_PER_SEC / 5) << "processor time of this process";
 }
 
 TEST(Supervisor, NamesARankThatIsStoppedWhileTheOthersGiveUp) {

@@ -233,6 +233,18 @@ TEST(Rendezvous, StrangersDoNotKeepTheOthersOut) {
   client.reset();
 }
 
+TEST(Rendezvous, ARankThatIsThereAlreadyIsRefused) {
+  auto port = free_port();
+  auto stores = open_all({0, 1}, port);
+  try {
+    open_store(place_of(1, 2, port), {.token = "secret", .timeout = 20s});
+    ADD_FAILURE() << "two processes are rank 1";
+  } catch (const JoinRefused& error) {
+    EXPECT_THAT(error.what(), HasSubstr("rank 1 of job 'a job' is there already"));
+  }
+  close_all(stores);
+}
+
 TEST(Store, ADeadServerIsPeerLost) {
   auto outcomes = test::run_processes(3, [](World world) {
     if (world.rank() == 0) {

@@ -7,6 +7,7 @@
 #include "yoke/cli/existing_run.h"
 #include "yoke/cli/numbers.h"
 #include "yoke/cli/run_report.h"
+#include "yoke/observe/json_text.h"
 #include "yoke/tensor/worker_setup.h"
 #include "yoke/train/run.h"
 
@@ -28,7 +29,7 @@ void evaluate(const EvalOptions& options) {
   if (options.json) {
     nlohmann::json object = {
         {"step", result.step}, {"metrics", result.metrics}, {"sample", result.sample}};
-    std::cout << object.dump(2) << '\n';
+    std::cout << json_text(object, 2) << '\n';
     return;
   }
   std::cout << folder.root().string() << ", step " << result.step << ":\n";

@@ -7,6 +7,7 @@
 #include "yoke/base/config_tree.h"
 #include "yoke/base/error.h"
 #include "yoke/base/files.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke::cli {
 namespace {
@@ -35,7 +36,7 @@ std::vector<std::string> runs_beside(const RunFolder& folder) {
 void write_origin(const RunFolder& folder, const RunOrigin& origin) {
   nlohmann::json content = {
       {"file", origin.file}, {"folder", origin.folder}, {"command", origin.command}};
-  write_file_atomically(origin_file(folder), content.dump(2) + "\n");
+  write_file_atomically(origin_file(folder), json_text(content, 2) + "\n");
 }
 
 RunOrigin read_origin(const RunFolder& folder) {

@@ -7,6 +7,7 @@
 #include "yoke/base/error.h"
 #include "yoke/base/files.h"
 #include "yoke/cli/command_line.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke::cli {
 namespace {
@@ -152,8 +153,7 @@ void write_elastic_error(const std::string& message) {
       {"message",
        {{"message", message},
         {"extraInfo", {{"py_callstack", ""}, {"timestamp", std::to_string(std::time(nullptr))}}}}}};
-  write_file_atomically(file,
-                        content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  write_file_atomically(file, json_text(content));
 }
 
 std::optional<std::string> read_elastic_error(const std::filesystem::path& file) {

@@ -5,6 +5,7 @@
 #include "yoke/cli/commands.h"
 #include "yoke/cli/existing_run.h"
 #include "yoke/cli/numbers.h"
+#include "yoke/observe/json_text.h"
 #include "yoke/train/run.h"
 
 namespace yoke::cli {
@@ -24,7 +25,7 @@ void print_hashes(const HashOptions& options) {
                              {"buffers_sha256", hashes.buffers_sha256},
                              {"optimizer_sha256", hashes.optimizer_sha256},
                              {"state_sha256", hashes.state_sha256}};
-    std::cout << object.dump() << '\n';
+    std::cout << json_text(object) << '\n';
     return;
   }
   std::cout << "step        " << hashes.step << "\nparameters  " << hashes.parameters_sha256

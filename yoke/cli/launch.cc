@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "yoke/base/error.h"
@@ -109,9 +110,10 @@ int launch(const LaunchOptions& options, const Invocation& invocation) {
   net::SupervisorOptions supervision;
   supervision.stop_grace = std::chrono::duration_cast<Clock::duration>(Seconds(options.grace));
   supervision.failure_grace = supervision.stop_grace;
-  // Before the folder: from here on a signal no longer ends us where we stand.
+  // Removed last, when there are descriptors again; made when no signal ends us where we stand.
+  std::optional<TemporaryFolder> errors;
   net::Supervisor supervisor(supervision);
-  TemporaryFolder errors("yoke-launch");
+  errors.emplace("yoke-launch");
   auto job = cat("yoke-", random_token(12));
   auto token = random_token();
   auto port = free_port();
@@ -133,10 +135,12 @@ int launch(const LaunchOptions& options, const Invocation& invocation) {
   if (!log_folder.empty()) {
     std::error_code error;
     std::filesystem::create_directories(log_folder, error);
-    if (error) throw IoError(cat("cannot make ", options.log_folder, ": ", error.message(), '.'));
+    if (error)
+      throw IoError(cat("cannot make ", options.log_folder, ": ", error.message(),
+                        ". Choose another --log-dir."));
   }
 
-  auto error_file = [&](int rank) { return errors.path() / cat("rank-", rank, ".json"); };
+  auto error_file = [&](int rank) { return errors->path() / cat("rank-", rank, ".json"); };
   for (int rank = 0; rank < options.ranks; ++rank) {
     const auto& shown = options.shown_ranks;
     net::ProcessSpec spec;

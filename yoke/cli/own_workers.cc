@@ -18,7 +18,9 @@
 #include "yoke/cli/failure_report.h"
 #include "yoke/cli/run_events.h"
 #include "yoke/cli/train_request.h"
+#include "yoke/net/shm/group.h"
 #include "yoke/net/supervisor.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke::cli {
 namespace {
@@ -86,9 +88,7 @@ void warn_if_crowded(const TrainRequest& request) {
 /// Into failure.json, events.jsonl and torchrun's file.
 void file_failure(const RunFolder& folder, const FailureReport& report) {
   try {
-    write_file_atomically(
-        folder.failure(),
-        to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    write_file_atomically(folder.failure(), json_text(to_json(report), 2) + "\n");
     note_failure(folder, report.kind, report.rank);
   } catch (const IoError& error) {
     // A full disk may be why the rank failed: its exit code counts, not that of the report.
@@ -115,10 +115,20 @@ void report_failure(const TrainRequest& request, const net::ProcessFailure& fail
   file_failure(folder, report);
 }
 
+void check_number(const TrainRequest& request) {
+  if (request.workers > net::ShmGroup::kMostRanks && transport_of(request.assignment) != "tcp") {
+    throw ConfigError(cat("-n is ", request.workers, ", and shared memory joins ",
+                          net::ShmGroup::kMostRanks,
+                          " workers of a host at most. Ask for fewer, "
+                          "or for comm.transport = \"tcp\"."));
+  }
+}
+
 }  // namespace
 
 int train_with_own_workers(const TrainRequest& request) {
   const auto& folder = request.assignment.folder;
+  check_number(request);
   RunLock lock(folder);
   Beforehand beforehand;
   auto look = [&] { beforehand = look_beforehand(request.assignment, request.workers); };

@@ -7,6 +7,7 @@
 #include "yoke/cli/configuration.h"
 #include "yoke/cli/existing_run.h"
 #include "yoke/cli/numbers.h"
+#include "yoke/observe/json_text.h"
 #include "yoke/tensor/worker_setup.h"
 #include "yoke/train/run.h"
 
@@ -31,7 +32,7 @@ void replay(const ReplayOptions& options) {
     nlohmann::json object = {{"gradient_sha256", result.gradient_sha256},
                              {"loss", result.loss},
                              {"samples", result.samples}};
-    std::cout << object.dump() << '\n';
+    std::cout << json_text(object) << '\n';
     return;
   }
   std::cout << "step " << options.step << ", micro-batch " << options.micro_batch

@@ -30,8 +30,10 @@ int RunLock::take() const {
   auto path = folder_.lock();
   int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
-    throw IoError(cat("cannot make ", path.string(), ": ", std::strerror(errno),
-                      ". Choose another place with --run."));
+    // Without the folder, what forbade that is the reason.
+    auto reason = failed ? failed.message() : std::string(std::strerror(errno));
+    throw IoError(
+        cat("cannot make ", path.string(), ": ", reason, ". Choose another place with --run."));
   }
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     int error = errno;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "yoke/cli/run_report.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke::cli {
 
@@ -36,7 +37,7 @@ void show_report(const TrainRequest& request) {
   const auto& folder = request.assignment.folder;
   auto report = read_report(folder);
   if (request.json) {
-    std::cout << report.dump(2) << std::endl;
+    std::cout << json_text(report, 2) << std::endl;
   } else {
     std::cout << to_text(report, folder, request.resume_command) << std::flush;
   }

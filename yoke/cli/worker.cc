@@ -12,6 +12,7 @@
 #include "yoke/base/files.h"
 #include "yoke/base/log.h"
 #include "yoke/cli/command_line.h"
+#include "yoke/observe/json_text.h"
 #include "yoke/tensor/worker_setup.h"
 #include "yoke/train/run.h"
 
@@ -44,7 +45,7 @@ void note_rank(const RunFolder& folder, const World& world) {
                             {"pid", ::getpid()},
                             {"host", host_name()},
                             {"generation", world.generation()}};
-  write_file_atomically(folder.rank_file(world.rank()), content.dump() + "\n");
+  write_file_atomically(folder.rank_file(world.rank()), json_text(content) + "\n");
 }
 
 }  // namespace
@@ -64,6 +65,10 @@ std::int64_t threads_of(const Assignment& assignment) {
   return assignment.configuration.values().train.threads;
 }
 
+std::string transport_of(const Assignment& assignment) {
+  return assignment.configuration.values().comm.transport;
+}
+
 void heed_stop_signals() {
   struct sigaction action {};
   action.sa_handler = on_stop_signal;
@@ -81,13 +86,16 @@ void heed_stop_signals() {
 int work(const Assignment& assignment, const World& world, const std::string& described) {
   const auto& values = assignment.configuration.values();
   auto setup = tensor::set_up_worker(values.train.threads);
-  note_rank(assignment.folder, world);
   train::RunOptions options;
   options.folder = assignment.folder;
   options.config_folder = assignment.config_folder;
   options.stop_after = assignment.stop_after;
   options.stop_requested = &stop_requested;
-  options.on_start = [] { steps_have_begun = true; };
+  // Not before: this may turn out to be a rank of another job.
+  options.on_start = [&] {
+    note_rank(assignment.folder, world);
+    steps_have_begun = true;
+  };
   if (world.rank() == 0) {
     options.progress = assignment.progress;
     std::cerr << described << "\n";

@@ -32,13 +32,16 @@ std::string describe(const Assignment& assignment, int workers);
 /// Threads of each worker.
 std::int64_t threads_of(const Assignment& assignment);
 
+/// "auto", "shm" or "tcp".
+std::string transport_of(const Assignment& assignment);
+
 /// From here on SIGINT, SIGTERM, SIGHUP and SIGUSR1, unless ignored, ask this process to finish its
 /// step, save, and end; any but SIGUSR1 for the second time ends it at once, and so does one that
 /// no first step has followed within 3 s. Call it before anything that takes long.
 void heed_stop_signals();
 
-/// One rank of a run, in a world that stands: notes itself in ranks/, trains, and returns the exit
-/// code. Rank 0 first writes `described`, what was decided, to stderr.
+/// One rank of a run, in a world that stands: trains, notes itself in ranks/ when all have joined,
+/// and returns the exit code. Rank 0 first writes `described`, what was decided, to stderr.
 int work(const Assignment& assignment, const World& world, const std::string& described);
 
 /// Runs `task`. An exception goes to stderr as one message, to `on_error`, and becomes its exit

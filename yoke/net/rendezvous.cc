@@ -60,6 +60,13 @@ std::string here_key(int rank) {
 }
 
 void await_everyone(Store& store, const Place& place, Deadline deadline) {
+  // Two jobs on one port without a name, or a rank that was started twice.
+  if (store.add(cat("yoke/come/", place.rank), 1) > 1) {
+    throw JoinRefused(
+        cat("rank ", place.rank, " of job '", place.job,
+            "' is there already: another process has come as that rank. Two jobs at "
+            "one time need two MASTER_PORTs, 33 apart, or a TORCHELASTIC_RUN_ID each."));
+  }
   store.set(here_key(place.rank), "");
   if (store.add("yoke/arrived", 1) == place.size) {
     store.set("yoke/everyone", "");

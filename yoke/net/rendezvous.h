@@ -18,7 +18,7 @@ struct RendezvousOptions {
 /// Opens the store of a job over TCP. Rank 0 serves it from a thread of its own, the others
 /// connect; they may start first, and retry every few milliseconds until the deadline. Returns when
 /// all ranks are there, or throws Timeout that names those that are missing. JoinRefused: the job
-/// has gone on to a later generation, or has another size.
+/// has gone on to a later generation, has another size, or has this rank already.
 ///
 /// Port: the launcher's socket where there is one (taken over, and closed with the store); else the
 /// first free one of master_port+1 ... master_port+32 (the launcher's own store may sit on

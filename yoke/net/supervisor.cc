@@ -231,11 +231,20 @@ void Supervisor::ended(Child& child, ProcessEnd end) {
   };
   end.asked_for = child.told_to_end && (ours(end.signal) || ours(end.exit_code - 128));
   ends_.push_back(end);
-  if (is_failure(end) && !decide_at_) decide_at_ = Deadline::after(options_.settle);
+  if (is_failure(end) && !decide_at_ && !failure_) decide_at_ = Deadline::after(options_.settle);
 }
 
 void Supervisor::check_deadlines() {
-  if (decide_at_ && !failure_ && (decide_at_->passed() || !anyone_left())) decide();
+  if (decide_at_ && !failure_ && (decide_at_->passed() || !anyone_left())) {
+    if (only_followers() && !waited_for_cause_) {
+      waited_for_cause_ = true;
+      decide_at_ = Deadline::after(options_.settle_of_followers);
+    } else {
+      decide();
+    }
+  } else if (waited_for_cause_ && !failure_ && !only_followers()) {
+    decide();
+  }
   if (kill_at_ && kill_at_->passed() && anyone_left()) {
     for (auto& child : children_) {
       if (!child->running) continue;
@@ -257,9 +266,17 @@ const ProcessEnd* Supervisor::cause() const {
   return follower;
 }
 
+bool Supervisor::only_followers() const {
+  bool unclear = anyone_left() && cause()->exit_code == kExitPeerLost;
+  return unclear && std::none_of(children_.begin(), children_.end(), [](const auto& child) {
+           return child->running && is_stopped(child->pid);
+         });
+}
+
 void Supervisor::decide() {
   const ProcessEnd* end = cause();
   YOKE_ENSURE(end != nullptr, "a failure without a failed rank");
+  decide_at_.reset();
   failure_.emplace();
   failure_->rank = end->rank;
   failure_->pid = end->pid;

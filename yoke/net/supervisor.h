@@ -20,6 +20,9 @@ struct SupervisorOptions {
   /// From the first failure until it is decided which rank caused it: a rank that lost a peer may
   /// be seen to end before the peer itself.
   Clock::duration settle = std::chrono::milliseconds(300);
+  /// And so long, if all that have ended by then have lost a peer, and none that still runs is
+  /// stopped: the peer that they lost may take its time to end.
+  Clock::duration settle_of_followers = std::chrono::seconds(2);
   /// From SIGTERM for the ranks that outlive a failure until SIGKILL, unless those have been asked
   /// to stop before.
   Clock::duration failure_grace = std::chrono::seconds(5);
@@ -98,6 +101,7 @@ class Supervisor {
   void check_deadlines();
   void decide();
   const ProcessEnd* cause() const;
+  bool only_followers() const;
   SupervisorOutcome outcome() const;
   std::vector<int> descriptors() const;
 
@@ -111,6 +115,7 @@ class Supervisor {
   std::vector<ProcessEnd> ends_;
   std::optional<ProcessFailure> failure_;
   std::optional<Deadline> decide_at_;
+  bool waited_for_cause_ = false;
   std::optional<Deadline> kill_at_;
   int stop_signal_ = 0;
   int killed_by_signal_ = 0;  ///< the second one, or SIGQUIT

@@ -12,6 +12,7 @@
 
 #include "yoke/base/error.h"
 #include "yoke/base/files.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke {
 namespace {
@@ -66,8 +67,7 @@ JsonLines::~JsonLines() {
 }
 
 void JsonLines::append(const nlohmann::json& object) {
-  const std::string line =
-      object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const std::string line = json_text(object) + "\n";
   ssize_t written = -1;
   do {
     written = ::write(descriptor_, line.data(), line.size());

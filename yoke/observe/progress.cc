@@ -13,6 +13,7 @@
 #include "yoke/base/did_you_mean.h"
 #include "yoke/base/error.h"
 #include "yoke/base/terminal.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke {
 namespace {
@@ -117,9 +118,7 @@ void Progress::present(const Point& point) {
 void Progress::say(const std::string& line) {
   if (style_ == Style::kNone) return;
   if (style_ == Style::kJson) {
-    write_all(nlohmann::json{{"message", line}}.dump(-1, ' ', false,
-                                                     nlohmann::json::error_handler_t::replace) +
-              "\n");
+    write_all(json_text({{"message", line}}) + "\n");
   } else if (line_.empty()) {
     write_all(line + "\n");
   } else {
@@ -151,7 +150,7 @@ std::string Progress::json(const Point& point) const {
                            {"samples_per_second", point.samples_per_second}};
   if (const auto left = seconds_left(point.step)) object["seconds_left"] = *left;
   if (!evaluation_.empty()) object["evaluation"] = evaluation_;
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(object);
 }
 
 void Progress::redraw(const Point& point) {

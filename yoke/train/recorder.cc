@@ -4,6 +4,7 @@
 
 #include "yoke/base/clock.h"
 #include "yoke/base/files.h"
+#include "yoke/observe/json_text.h"
 
 namespace yoke::train {
 
@@ -103,8 +104,8 @@ void write_report(const RunFolder& folder, const RunReport& report, const nlohma
   for (const auto& lines : traffic) {
     for (const auto& line : lines) all.push_back(line);
   }
-  write_file_atomically(folder.traffic(), all.dump(1) + "\n");
-  write_file_atomically(folder.report(), file.dump(1) + "\n");
+  write_file_atomically(folder.traffic(), json_text(all, 1) + "\n");
+  write_file_atomically(folder.report(), json_text(file, 1) + "\n");
 }
 
 }  // namespace yoke::train

@@ -22,6 +22,7 @@ std::string settings_of(const RunConfig& config, const RunOptions& options) {
   for (const auto& entry : tree.entries()) {
     if (!may_differ(entry.key)) text += cat(entry.key, " = ", entry.value, '\n');
   }
+  text += cat("--run = ", options.folder.root().string(), '\n');
   text += cat("--stop-after = ", options.stop_after ? cat(*options.stop_after) : "none", '\n');
   return text;
 }
