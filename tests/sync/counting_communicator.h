@@ -57,6 +57,7 @@ class CountingCommunicator : public comm::Communicator {
     inner_->scatter(in, out, root);
   }
   void barrier() override { inner_->barrier(); }
+  void barrier(Clock::duration timeout) override { inner_->barrier(timeout); }
   void send(std::span<const std::byte> data, int peer) override { inner_->send(data, peer); }
   void receive(std::span<std::byte> data, int peer) override { inner_->receive(data, peer); }
   void reduce_blocks(const comm::BlockPlan& plan, std::span<const std::span<const std::byte>> mine,

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/support/scoped_variable.h"
 #include "tests/support/spawn_ranks.h"
@@ -60,6 +62,29 @@ INSTANTIATE_TEST_SUITE_P(Points, KilledAt,
                            for (char& letter : name) letter = std::isalnum(letter) ? letter : '_';
                            return name;
                          });
+
+TEST(SaveThatTakesLong, IsWaitedForBeyondTheTimeOfACollective) {
+  train::RunConfig config = digits();
+  config.train.steps = 6;
+  config.train.checkpoint_every = 3;
+  config.comm.timeout = 0.5;
+  const std::string whole = state_after(config, {});
+  TemporaryFolder folder;
+  train::RunOptions options;
+  options.folder = RunFolder(folder.path() / "run");
+  options.folder.create();
+  const ScopedVariable fault("YOKE_FAULT", "stop@rank=0,step=3,point=checkpoint.3");
+  RankProcesses ranks(
+      2, with_world([&](World world) {
+        return train::run(config, world, options, model::Registry::with_built_in()).state_sha256;
+      }));
+  ASSERT_TRUE(ranks.wait_until_stopped(0, Deadline::after(std::chrono::seconds(30))));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  ranks.send_signal(0, SIGCONT);
+  const auto ended = ranks.wait();
+  for (const Outcome& outcome : ended) EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(ended[0].text, whole);
+}
 
 TEST(Faults, AFlippedBitChangesTheState) {
   train::RunConfig config = digits();

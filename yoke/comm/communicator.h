@@ -126,6 +126,8 @@ class Communicator {
   virtual void gather(std::span<const std::byte> in, std::span<std::byte> out, int root) = 0;
   virtual void scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) = 0;
   virtual void barrier() = 0;
+  /// The same with a deadline of its own, where one rank does something that takes long.
+  virtual void barrier(Clock::duration timeout) = 0;
   /// Between two ranks; messages of one ordered pair match in order. Returns when the bytes are
   /// handed over. The peer may not be this rank.
   virtual void send(std::span<const std::byte> data, int peer) = 0;

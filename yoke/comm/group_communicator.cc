@@ -39,7 +39,7 @@ void GroupCommunicator::run(const Shape& shape, std::uint64_t& sequence, const B
                     .root = shape.root,
                     .count = shape.count},
             .topology = backend_->choose(shape.operation, asked, bytes),
-            .deadline = Deadline::after(options_.timeout)};
+            .deadline = Deadline::after(shape.timeout.value_or(options_.timeout))};
   call.tag.topology = static_cast<std::uint8_t>(call.topology);
   const net::TransportCounters before = backend_->counters();
   try {
@@ -171,6 +171,11 @@ void GroupCommunicator::scatter(std::span<const std::byte> in, std::span<std::by
 
 void GroupCommunicator::barrier() {
   run({.operation = Operation::kBarrier}, [&](const Call& call) { backend_->barrier(call); });
+}
+
+void GroupCommunicator::barrier(Clock::duration timeout) {
+  run({.operation = Operation::kBarrier, .timeout = timeout},
+      [&](const Call& call) { backend_->barrier(call); });
 }
 
 void GroupCommunicator::send(std::span<const std::byte> data, int peer) {

@@ -39,6 +39,7 @@ class GroupCommunicator final : public Communicator {
   void gather(std::span<const std::byte> in, std::span<std::byte> out, int root) override;
   void scatter(std::span<const std::byte> in, std::span<std::byte> out, int root) override;
   void barrier() override;
+  void barrier(Clock::duration timeout) override;
   void send(std::span<const std::byte> data, int peer) override;
   void receive(std::span<std::byte> data, int peer) override;
   void reduce_blocks(const BlockPlan& plan, std::span<const std::span<const std::byte>> mine,
@@ -59,6 +60,7 @@ class GroupCommunicator final : public Communicator {
     ReduceOp op = ReduceOp::kSum;
     int root = -1;
     Topology asked = Topology::kAuto;
+    std::optional<Clock::duration> timeout = std::nullopt;  ///< nothing: that of the options
   };
 
   template <typename Body>

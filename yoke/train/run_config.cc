@@ -112,8 +112,10 @@ void bind_comm(ConfigTree& tree, RunConfig& c) {
            {"auto", "full_mesh", "tree", "ring"});
   tree.add("comm.bucket_bytes", &c.comm.bucket_bytes,
            "tcp: bytes of gradient that are sent at once", Range<std::int64_t>{1, {}});
-  tree.add("comm.timeout", &c.comm.timeout, "seconds after which a collective gives up",
-           Range<double>{0.1, 86400.0});
+  const Range<double> seconds{0.1, 86400.0};
+  tree.add("comm.timeout", &c.comm.timeout, "seconds after which a collective gives up", seconds);
+  tree.add("comm.save_timeout", &c.comm.save_timeout,
+           "seconds that the other workers wait while a checkpoint is written", seconds);
 }
 
 }  // namespace
@@ -156,7 +158,7 @@ bool is_plan_key(std::string_view key, const RunConfig& config) {
                                  "data.test_labels", "train.hash_every", "train.checkpoint_every",
                                  "train.keep_last",  "train.mixed",      "train.sample_characters",
                                  "comm.transport",   "comm.topology",    "comm.bucket_bytes",
-                                 "comm.timeout"};
+                                 "comm.timeout",     "comm.save_timeout"};
   for (const std::string_view other : kOther) {
     if (key == other) return false;
   }

@@ -44,7 +44,8 @@ struct RunConfig {
     std::string transport = "auto";
     std::string topology = "auto";
     std::int64_t bucket_bytes = 4 << 20;
-    double timeout = 60;  ///< seconds, of every collective
+    double timeout = 60;        ///< seconds, of every collective
+    double save_timeout = 600;  ///< seconds that the others wait while rank 0 saves
   } comm;
 
   std::int64_t micro_batch() const {

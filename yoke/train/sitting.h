@@ -32,6 +32,7 @@ class Sitting {
   bool between_evaluations() const;  ///< the state that was just reached
   void evaluate();
   void save();
+  void write_checkpoint();
   void show(const StepReport& report, const std::map<std::string, double>& evaluated,
             Progress& progress);
   RunReport report(const std::string& status);
