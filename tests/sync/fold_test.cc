@@ -114,11 +114,24 @@ TYPED_TEST(Fold, DivideIsOneDivisionAnElement) {
   }
 }
 
+TYPED_TEST(Fold, MultiplyRoundsTheFactorFirst) {
+  using T = TypeParam;
+  for (const double factor : {1.0, 3.0, 1e-3, 16777217.0}) {
+    std::vector<T> values(3001), product(3001);
+    RandomKey(5).normal(std::span<T>(values));
+    std::vector<T> want = values;
+    for (T& value : want) value = value * static_cast<T>(factor);
+    multiply(raw(values), factor, raw(product), values.size(), Kind<T>::dtype);
+    EXPECT_EQ(bits_of(product), bits_of(want)) << factor;
+  }
+}
+
 TEST(FoldOfOtherDtypes, IsABug) {
   std::vector<std::int64_t> values(4);
   const std::vector<const std::byte*> operands{raw(values), raw(values)};
   EXPECT_THROW(fold(operands, raw(values), 4, DType::kInt64), InternalError);
   EXPECT_THROW(divide(raw(values), 4, 2.0, DType::kFloat16), InternalError);
+  EXPECT_THROW(multiply(raw(values), 2.0, raw(values), 4, DType::kInt8), InternalError);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "yoke/base/error.h"
+#include "yoke/sync/fold.h"
 #include "yoke/tensor/bridge.h"
 
 namespace yoke::sync {
@@ -16,6 +17,27 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
   const auto left = tensor::bytes_of(whole_a);
   const auto right = tensor::bytes_of(whole_b);
   return left.size() == right.size() && std::memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
+// Buffers are small, and there are several for each micro-batch: plain copies and loops cost a
+// fraction of libtorch's operators.
+void overwrite(at::Tensor buffer, const at::Tensor& base) {
+  if (!buffer.is_contiguous()) {
+    buffer.copy_(base);
+    return;
+  }
+  std::memcpy(tensor::mutable_bytes_of(buffer).data(), tensor::bytes_of(base).data(),
+              base.nbytes());
+  buffer.unsafeGetTensorImpl()->bump_version();
+}
+
+at::Tensor times(const at::Tensor& buffer, std::int64_t weight, DType dtype) {
+  const at::Tensor whole = buffer.contiguous();
+  at::Tensor product = at::empty_like(whole);
+  multiply(tensor::bytes_of(whole).data(), static_cast<double>(weight),
+           tensor::mutable_bytes_of(product).data(), static_cast<std::size_t>(whole.numel()),
+           dtype);
+  return product;
 }
 
 [[noreturn]] void disagree(const std::string& name, const std::string& who) {
@@ -44,8 +66,9 @@ void BufferSync::adopt() {
 
 void BufferSync::reset() {
   torch::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < averaged_.size(); ++i) averaged_[i].tensor.copy_(averaged_base_[i]);
-  for (std::size_t i = 0; i < agreed_.size(); ++i) agreed_[i].tensor.copy_(agreed_base_[i]);
+  for (std::size_t i = 0; i < averaged_.size(); ++i)
+    overwrite(averaged_[i].tensor, averaged_base_[i]);
+  for (std::size_t i = 0; i < agreed_.size(); ++i) overwrite(agreed_[i].tensor, agreed_base_[i]);
 }
 
 void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& folder,
@@ -54,7 +77,7 @@ void BufferSync::take(std::int64_t weight, bool first_of_rank, GradientFolder& f
   for (std::size_t i = 0; i < averaged_.size(); ++i) {
     const at::Tensor& now = averaged_[i].tensor;
     if (!same_bytes(now, averaged_base_[i])) summary.set_present(first_entry_ + i);
-    folder.add(first_entry_ + i, now * static_cast<double>(weight));
+    folder.add(first_entry_ + i, times(now, weight, tensor::dtype_of(now, averaged_[i].name)));
   }
   std::span<std::byte> all = summary.integers();
   std::size_t at = 0;

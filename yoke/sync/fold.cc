@@ -30,6 +30,15 @@ YOKE_VECTOR_CLONES void divide_all(double* values, std::size_t count, double by)
   for (std::size_t i = 0; i < count; ++i) values[i] = values[i] / by;
 }
 
+YOKE_VECTOR_CLONES void multiply_all(const float* values, float by, float* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = values[i] * by;
+}
+
+YOKE_VECTOR_CLONES void multiply_all(const double* values, double by, double* out,
+                                     std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = values[i] * by;
+}
+
 template <typename T>
 void fold_as(std::span<const std::byte* const> operands, std::byte* out, std::size_t count) {
   auto at = [&](std::size_t n) { return reinterpret_cast<const T*>(operands[n]); };
@@ -61,6 +70,17 @@ void fill_absent(std::byte* out, std::size_t count, DType dtype) {
   } else {
     std::fill_n(reinterpret_cast<float*>(out), count, -0.0F);
   }
+}
+
+void multiply(const std::byte* values, double factor, std::byte* out, std::size_t count,
+              DType dtype) {
+  if (dtype == DType::kFloat64) {
+    return multiply_all(reinterpret_cast<const double*>(values), factor,
+                        reinterpret_cast<double*>(out), count);
+  }
+  YOKE_ENSURE(dtype == DType::kFloat32, name_of(dtype));
+  multiply_all(reinterpret_cast<const float*>(values), static_cast<float>(factor),
+               reinterpret_cast<float*>(out), count);
 }
 
 void divide(std::byte* values, std::size_t count, double divisor, DType dtype) {

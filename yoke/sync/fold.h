@@ -19,6 +19,10 @@ void fold(std::span<const std::byte* const> operands, std::byte* out, std::size_
 /// (docs/decisions/0004-absent-gradients-are-minus-zero.md).
 void fill_absent(std::byte* out, std::size_t count, DType dtype);
 
+/// out[i] = values[i] * factor, the factor rounded to the dtype first.
+void multiply(const std::byte* values, double factor, std::byte* out, std::size_t count,
+              DType dtype);
+
 /// values[i] = values[i] / divisor.
 void divide(std::byte* values, std::size_t count, double divisor, DType dtype);
 
