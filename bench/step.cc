@@ -21,7 +21,7 @@ namespace {
 struct Options {
   std::vector<std::string> networks = {"gpt", "cnn"};
   int ranks = 2;
-  int rounds = 7;
+  int rounds = 15;
   int steps = 0;               ///< of a turn; 0: by network
   std::string torch, horovod;  ///< folders of the peers' environments; empty: not measured
   std::string peers = "bench/peers";
