@@ -30,6 +30,11 @@ TEST(RunFolder, ABareNameLiesUnderRuns) {
   EXPECT_EQ(RunFolder::named("digits").root(), "runs/digits");
   EXPECT_EQ(RunFolder::named("./digits").root(), "./digits");
   EXPECT_EQ(RunFolder::named("/elsewhere/digits").root(), "/elsewhere/digits");
+  EXPECT_EQ(RunFolder::named("a/digits/").root(), "a/digits") << "as a shell completes it";
+  EXPECT_EQ(RunFolder::named("a/digits//./").root(), "a/digits");
+  EXPECT_EQ(RunFolder::named("../digits/").root(), "../digits");
+  for (const char* no_name : {"/", "//", "./", "../", "a/..", "/."})
+    EXPECT_THROW(RunFolder::named(no_name), ConfigError) << no_name;
   EXPECT_THROW(RunFolder::named(""), ConfigError);
   EXPECT_THROW(RunFolder::named("."), ConfigError);
   EXPECT_THROW(RunFolder::named(".."), ConfigError);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/cli/train_folder.h"
+#include "tests/support/scoped_variable.h"
 #include "yoke/base/exit_code.h"
 
 namespace yoke::test {
@@ -47,6 +48,23 @@ TEST_F(Train, FewerStepsThanAreDoneAreRefusedAndHarmNothing) {
                                 HasSubstr("--fresh")));
   EXPECT_EQ(train("a", {}).exit_code, kExitOk);
   EXPECT_EQ(report("a"), before);
+}
+
+TEST_F(Train, AFinishedRunWithoutItsCheckpointsIsNotTrainedAnew) {
+  ASSERT_EQ(train("a", {}).exit_code, kExitOk);
+  auto before = report("a");
+  std::filesystem::remove_all(run("a").checkpoints());
+  auto answer = train("a", {});
+  EXPECT_EQ(answer.exit_code, kExitIo);
+  EXPECT_THAT(answer.err, AllOf(HasSubstr("no checkpoint"), HasSubstr("--fresh")));
+  EXPECT_EQ(report("a"), before);
+}
+
+TEST_F(Train, AFaultThatCannotBeReadIsFoundBeforeAnOldRunIsSetAside) {
+  ASSERT_EQ(train("a", {}).exit_code, kExitOk);
+  ScopedVariable fault("YOKE_FAULT", "garbage");
+  EXPECT_EQ(train("a", {"--fresh"}).exit_code, kExitConfig);
+  EXPECT_FALSE(std::filesystem::exists(run("a").root().string() + ".old-1"));
 }
 
 TEST_F(Train, AScheduleThatLooksAtTheEndKeepsItsLength) {

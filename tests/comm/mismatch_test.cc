@@ -49,6 +49,8 @@ const std::vector<Case>& cases() {
       {"op", [](auto& comm,
                 auto& data) { comm.all_reduce(bytes_of(data), DType::kFloat32, ReduceOp::kMax); }},
       {"operation", [](auto& comm, auto& data) { comm.broadcast(bytes_of(data), 0); }},
+      {"operation_that_sends",
+       [](auto& comm, auto& data) { comm.broadcast(bytes_of(data), kOdd); }},
       {"barrier", [](auto& comm, auto&) { comm.barrier(); }},
       {"root", [](auto& comm, auto& data) { comm.broadcast(bytes_of(data), 1); }, true},
       {"one_call_more",

@@ -10,6 +10,7 @@
 #include "tests/support/scoped_variable.h"
 #include "tests/support/spawn_ranks.h"
 #include "tests/train/training.h"
+#include "yoke/base/error.h"
 #include "yoke/base/text.h"
 
 namespace yoke::test {
@@ -84,6 +85,22 @@ TEST(SaveThatTakesLong, IsWaitedForBeyondTheTimeOfACollective) {
   const auto ended = ranks.wait();
   for (const Outcome& outcome : ended) EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(ended[0].text, whole);
+}
+
+TEST(RunFolderThatMoves, EndsTheRunAtItsNextSave) {
+  train::RunConfig config = digits();
+  config.train.steps = 6;
+  TemporaryFolder folder;
+  train::RunOptions options;
+  options.folder = RunFolder(folder.path() / "run");
+  options.folder.create();
+  options.on_start = [&] {
+    std::filesystem::rename(options.folder.root(), folder.path() / "elsewhere");
+  };
+  run_threads(1, [&](World world) {
+    EXPECT_THROW(train::run(config, world, options, model::Registry::with_built_in()), IoError);
+  });
+  EXPECT_FALSE(std::filesystem::exists(options.folder.root())) << "it is not made again in part";
 }
 
 TEST(Faults, AFlippedBitChangesTheState) {

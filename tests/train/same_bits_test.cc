@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/train/training.h"
 
 namespace yoke::test {
@@ -42,6 +44,15 @@ TEST(SameBits, SeveralMicroBatchesOfALeaf) {
   train::RunConfig config = digits();
   config.train.leaf = 2;
   expect_same_bits(config, {kPairs[0], kPairs[1], kPairs[4]});
+}
+
+TEST(SameBits, ALeafLargerThanAStepIsTheStep) {
+  train::RunConfig config = digits();
+  config.train.leaf = 7;
+  const std::string one_leaf = state_after(config, {});
+  config.train.leaf = std::numeric_limits<std::int64_t>::max();
+  for (const Placement& placement : {Placement{1}, kPairs[0], kPairs[1]})
+    EXPECT_EQ(state_after(config, placement), one_leaf) << placement;
 }
 
 TEST(SameBits, AnotherPlanGivesOtherBits) {

@@ -17,12 +17,16 @@ std::string padded(const char* format, long long number) {
 }  // namespace
 
 RunFolder RunFolder::named(const std::string& name_or_path) {
-  if (name_or_path.empty() || name_or_path == "." || name_or_path == "..") {
+  std::string bare = name_or_path;  // A shell completes a folder's name with a slash.
+  while (bare.size() > 1 && (bare.ends_with('/') || bare.ends_with("/.")))
+    bare.resize(bare.size() - (bare.ends_with("/.") ? 2 : 1));
+  const auto last = std::filesystem::path(bare).filename();
+  if (last.empty() || last == "." || last == "..") {
     throw ConfigError(cat("\"", name_or_path,
                           "\" cannot be the name of a run; give a name, or a path with a slash."));
   }
-  if (name_or_path.find('/') != std::string::npos) return RunFolder(name_or_path);
-  return RunFolder(std::filesystem::path("runs") / name_or_path);
+  if (name_or_path.find('/') != std::string::npos) return RunFolder(bare);
+  return RunFolder(std::filesystem::path("runs") / bare);
 }
 
 std::filesystem::path RunFolder::log_out(int rank) const {

@@ -10,7 +10,8 @@ namespace yoke {
 /// (docs/run-folder.md).
 class RunFolder {
  public:
-  /// `name_or_path`: a bare name lies under `runs/`, anything with a slash is a path.
+  /// `name_or_path`: a bare name lies under `runs/`, anything with a slash is a path. Throws
+  /// ConfigError where no folder is named ("", ".", "/", "a/..").
   static RunFolder named(const std::string& name_or_path);
   explicit RunFolder(std::filesystem::path root) : root_(std::move(root)) {}
 

@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "yoke/base/error.h"
+#include "yoke/base/fault.h"
 
 namespace yoke::cli {
 namespace {
@@ -41,6 +42,7 @@ std::string read_all(int descriptor) {
   auto tell = [&](const std::string& text) { write_all(descriptor, text); };
   int code = guarded(
       [&] {
+        FaultPlan::from_environment(-1, {});  // Only whether it can be read.
         tell(describe(assignment, workers));
         return kExitOk;
       },

@@ -16,7 +16,13 @@ namespace yoke::sync {
 namespace {
 
 std::int64_t leaves_of(std::int64_t micro_batches, std::int64_t leaf) {
-  return (micro_batches + leaf - 1) / leaf;
+  return micro_batches / leaf + (micro_batches % leaf != 0 ? 1 : 0);
+}
+
+/// A leaf that is larger than a step is the step.
+GradientSyncOptions bounded(GradientSyncOptions options) {
+  options.leaf = std::min(options.leaf, options.most_micro_batches);
+  return options;
 }
 
 void broadcast_buffers(const std::vector<NamedTensor>& buffers, comm::Communicator& communicator) {
@@ -58,7 +64,7 @@ class GradientSync::Hook : public torch::autograd::PostAccumulateGradHook {
 GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& communicator,
                            const GradientSyncOptions& options)
     : communicator_(communicator),
-      options_(options),
+      options_(bounded(options)),
       tensors_(module),
       list_(tensors_.tied.empty() ? nullptr : dynamic_cast<model::LayerList*>(&module)),
       layout_(tensors_.gradient_layout()),
@@ -73,7 +79,7 @@ GradientSync::GradientSync(torch::nn::Module& module, comm::Communicator& commun
       summary_(layout_.size(), buffers_.integer_bytes(),
                static_cast<std::size_t>(
                    leaves_of(options.most_micro_batches, options.leaf) / communicator.size() + 1) *
-                   static_cast<std::size_t>(options.leaf)),
+                   static_cast<std::size_t>(options_.leaf)),
       plan_(comm::BlockPlan::even(1, communicator.size())) {
   broadcast_buffers(tensors_.averaged, communicator);
   broadcast_buffers(tensors_.agreed, communicator);

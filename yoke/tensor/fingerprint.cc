@@ -112,16 +112,24 @@ bool agree_on_fingerprint(const World& world, comm::Communicator& communicator,
   communicator.all_gather(std::as_bytes(std::span(&digest, 1)),
                           std::as_writable_bytes(std::span(all)));
   std::string found;
+  bool one_plan = true;
   for (int rank = 1; rank < communicator.size(); ++rank) {
     if (all[rank] == all[0]) continue;
+    auto first = parse(world.store().get(key(0), deadline));
+    auto theirs = parse(world.store().get(key(rank), deadline));
+    one_plan = one_plan && first["plan"] == theirs["plan"];
     found += cat("rank 0 and rank ", rank, " would not compute the same bits: ",
-                 compare(parse(world.store().get(key(0), deadline)), "on rank 0",
-                         parse(world.store().get(key(rank), deadline)), cat("on rank ", rank)),
-                 ". ");
+                 compare(first, "on rank 0", theirs, cat("on rank ", rank)), ". ");
   }
   // Nobody leaves, and takes the store along, while others still read.
   communicator.barrier();
   if (found.empty()) return true;
+  if (!one_plan) {
+    throw JoinRefused(
+        cat(found,
+            "Give all ranks one plan: the same model, data, seed, batch, micro-batch, "
+            "leaf, clipping and optimizer. Mixed workers need that too."));
+  }
   if (!mixed) {
     throw JoinRefused(cat(found,
                           "Use equal machines and builds, or set train.mixed = true (DataParallel: "

@@ -32,7 +32,7 @@ std::string counted(std::int64_t number, const char* one, const char* many) {
 
 std::string placement(const Job& job, const RunConfig& config, int world_size) {
   const std::int64_t micro_batches = job.sampler.most_micro_batches();
-  const std::int64_t leaves = (micro_batches + config.train.leaf - 1) / config.train.leaf;
+  const std::int64_t leaves = (micro_batches - 1) / config.train.leaf + 1;
   const auto plan = comm::BlockPlan::even(leaves, world_size);
   const auto idle = std::max<std::int64_t>(world_size - leaves, 0);
   const std::string rest = idle == 0 ? "" : cat("; ", idle, " without work");

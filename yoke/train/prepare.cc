@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -78,8 +79,15 @@ std::vector<std::string> changed_keys(const RunFolder& folder, const ConfigTree&
 Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fresh) {
   if (fresh && fs::exists(folder.root())) set_aside(folder);
   Prepared result = Prepared::kNew;
+  const auto checkpoints = checkpoint::steps_present(folder);
+  if (checkpoints.empty() && fs::exists(folder.report())) {
+    throw CheckpointError(cat(folder.root().string(),
+                              " has a report but no checkpoint: ", folder.checkpoints().string(),
+                              " was emptied or lost. Put it back, or start anew with --fresh (the "
+                              "old folder is kept)."));
+  }
   // Without a checkpoint there is nothing yet that another plan could spoil.
-  if (fs::exists(folder.config()) && !checkpoint::steps_present(folder).empty()) {
+  if (fs::exists(folder.config()) && !checkpoints.empty()) {
     result = Prepared::kResume;
     const RunConfig config = config_of(tree);
     const auto changed = changed_keys(folder, tree, config);
@@ -90,6 +98,10 @@ Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fr
                             ". Give them their old values to continue it, or choose another --run, "
                             "or start anew with "
                             "--fresh (the old folder is kept)."));
+    }
+    if (const auto newest = std::ranges::max(checkpoints);
+        config.train.steps > 0 && newest > config.train.steps) {
+      throw_gone_beyond(config, newest, config.train.steps);
     }
     const Length length = length_of(folder, config);
     if (length.finished && length.asked == length.done) return Prepared::kFinished;

@@ -59,7 +59,7 @@ void bind_train(ConfigTree& tree, RunConfig& c) {
            "samples of a micro-batch; 0: an eighth of the batch", not_negative);
   tree.add("train.leaf", &t.leaf, "micro-batches of a leaf, the unit that is placed on workers",
            positive);
-  tree.add("train.epochs", &t.epochs, "length of the run", positive);
+  tree.add("train.epochs", &t.epochs, "length of the run", Range<std::int64_t>{1, 1'000'000'000});
   tree.add("train.steps", &t.steps, "length of the run in steps; 0: by epochs", not_negative);
   tree.add("train.threads", &t.threads,
            "threads of each worker inside an operation; other numbers give other bits",

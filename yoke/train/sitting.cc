@@ -77,6 +77,7 @@ Sitting::Sitting(const RunConfig& config, const World& world, const RunOptions& 
       state_(gradients_, *communicator_, optim::Optimizer::make(config.optimizer)),
       evaluator_(evaluator_of(config, job_)) {
   job_.model->train();
+  folder_ = identity_of(options_.folder.root());
   restore_newest();
   first_step_ = progression_.step;
   if (leads()) {
@@ -130,7 +131,16 @@ void Sitting::save() {
       std::chrono::duration_cast<Clock::duration>(Seconds(config_.comm.save_timeout)));
 }
 
+void Sitting::require_folder() const {
+  if (identity_of(options_.folder.root()) == folder_) return;
+  throw IoError(cat(options_.folder.root().string(),
+                    " was moved or removed while the run was training in it. Nothing more is "
+                    "written; put it back and start the same command again, which goes on from the "
+                    "newest checkpoint."));
+}
+
 void Sitting::write_checkpoint() {
+  require_folder();
   recorder_->flush();
   const nlohmann::json extra{
       {"data_identity", job_.identity},
@@ -227,6 +237,7 @@ RunReport Sitting::report(const std::string& status) {
           RandomKey(static_cast<std::uint64_t>(config_.train.seed)).with("sample");
       report.sample = write_sample(job_, config_.train.sample_characters, key);
     }
+    require_folder();
     write_report(options_.folder, report, traffic);
   }
   communicator_->barrier();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "yoke/base/fault.h"
+#include "yoke/base/file_identity.h"
 #include "yoke/comm/communicator.h"
 #include "yoke/train/evaluator.h"
 #include "yoke/train/job.h"
@@ -33,6 +34,7 @@ class Sitting {
   void evaluate();
   void save();
   void write_checkpoint();
+  void require_folder() const;
   void show(const StepReport& report, const std::map<std::string, double>& evaluated,
             Progress& progress);
   RunReport report(const std::string& status);
@@ -54,6 +56,7 @@ class Sitting {
   std::optional<Evaluator> evaluator_;
   std::unique_ptr<Recorder> recorder_;  ///< rank 0's
 
+  std::optional<FileIdentity> folder_;  ///< the run's, when the sitting began
   std::int64_t first_step_ = 0;
   std::int64_t saved_step_ = -1;
   std::int64_t samples_ = 0;

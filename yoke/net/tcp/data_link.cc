@@ -19,8 +19,8 @@ bool try_again(int error) {
 
 }  // namespace
 
-DataLink::DataLink(int peer, Descriptor socket, std::uint64_t generation)
-    : peer_(peer), socket_(std::move(socket)), generation_(generation) {}
+DataLink::DataLink(int rank, int peer, Descriptor socket, std::uint64_t generation)
+    : rank_(rank), peer_(peer), socket_(std::move(socket)), generation_(generation) {}
 
 void DataLink::begin(const CallTag& tag) {
   YOKE_ENSURE(!busy(), "rank ", peer_, " still has messages of the last call.");
@@ -84,8 +84,8 @@ void DataLink::start_frame() {
 }
 
 bool DataLink::advance_receive() {
-  // The payload is read along with its header: its size is known, if the frame is the one that we
-  // expect.
+  // Of a message's first frame the header comes alone: nothing of another call may get into the
+  // caller's memory. Of the others it comes along with the payload, whose size is known.
   auto message = in_.front();
   auto expected = std::min(message.size() - in_offset_, kFramePayloadBytes);
   auto wanted = header_checked_ ? std::size_t{header_.payload_bytes} : expected;
@@ -94,7 +94,8 @@ bool DataLink::advance_receive() {
   if (header_got_ < kFrameHeaderBytes) {
     parts[count++] = {in_header_.data() + header_got_, kFrameHeaderBytes - header_got_};
   }
-  if (payload_got_ < wanted) {
+  const bool may_be_of_another_call = in_offset_ == 0 && !header_checked_;
+  if (payload_got_ < wanted && !may_be_of_another_call) {
     parts[count++] = {message.data() + in_offset_ + payload_got_, wanted - payload_got_};
   }
   msghdr reading{};
@@ -141,9 +142,9 @@ void DataLink::check_header() {
     auto sizes = header->tag == tag_
                      ? cat(": it sent ", header->message_bytes, " bytes, expected were ", expected)
                      : std::string();
-    throw CollectiveMismatch(
-        peer_, cat("rank ", peer_, " calls ", describe(header->tag), ", here is ", describe(tag_),
-                   sizes, ". All ranks must make the same calls in the same order."));
+    throw CollectiveMismatch(peer_, cat("rank ", peer_, " called ", describe(header->tag),
+                                        " where rank ", rank_, " called ", describe(tag_), sizes,
+                                        ". All ranks make the same calls in the same order."));
   }
   if (header->offset != in_offset_ ||
       header->payload_bytes != std::min(expected - in_offset_, kFramePayloadBytes)) {

@@ -20,7 +20,7 @@ namespace yoke::net {
 /// reads, and a peer that is busy for a long time (its window closed) is not taken for a cut cable.
 class DataLink {
  public:
-  DataLink(int peer, Descriptor socket, std::uint64_t generation);
+  DataLink(int rank, int peer, Descriptor socket, std::uint64_t generation);
 
   /// Forgets what the last call left, which is nothing unless it threw.
   void begin(const CallTag& tag);
@@ -49,7 +49,7 @@ class DataLink {
   void finish_frame();
   [[noreturn]] void damaged(const std::string& what) const;
 
-  const int peer_;
+  const int rank_, peer_;
   Descriptor socket_;
   const std::uint64_t generation_;
   std::string broken_;

@@ -45,7 +45,8 @@ class TcpTransport final : public Transport {
         spin_(place.local_size <= static_cast<int>(std::thread::hardware_concurrency())),
         control_(place.rank, place.generation, std::move(mesh.control), options.user_timeout) {
     for (int peer = 0; peer < size_; ++peer) {
-      links_.emplace_back(peer, std::move(mesh.data[static_cast<std::size_t>(peer)]), generation_);
+      links_.emplace_back(rank_, peer, std::move(mesh.data[static_cast<std::size_t>(peer)]),
+                          generation_);
     }
   }
 
@@ -67,6 +68,8 @@ class TcpTransport final : public Transport {
     raise_failure();
     try {
       run(tag, out, in, deadline);
+    } catch (const CollectiveMismatch& error) {
+      control_.fail(Failure::of(named_by_most(error))).raise();
     } catch (const CommunicationError& error) {
       control_.fail(Failure::of(error)).raise();
     } catch (const std::exception& error) {
@@ -199,30 +202,38 @@ class TcpTransport final : public Transport {
     if (!asked_) {
       return;
     }
-    auto answers = [this] {
-      std::vector<std::optional<CallTag>> calls(static_cast<std::size_t>(size_));
-      for (int rank = 0; rank < size_; ++rank) {
-        if (const auto& answer = control_.answer(rank)) {
-          calls[static_cast<std::size_t>(rank)] = answer->tag;
-        }
-      }
-      return calls;
-    };
-    auto unanswered = [&] {  // This rank itself never answers.
-      auto calls = answers();
-      return std::count(calls.begin(), calls.end(), std::optional<CallTag>()) > 1;
-    };
-    if (!log_.disagreement(rank_, answers())) {
-      return;
-    }
-    auto limit = Deadline::after(kAnswerLimit);
-    while (unanswered() && !limit.passed()) {
-      wait_for(control_.descriptor(), POLLIN, limit);
-      hear();
-    }
     if (const auto found = log_.disagreement(rank_, answers())) {
       throw CollectiveMismatch(found->rank, found->text());
     }
+  }
+
+  /// A frame shows two ranks in different calls; the others say which of them is the odd one.
+  CollectiveMismatch named_by_most(const CollectiveMismatch& error) {
+    if (!asked_) {
+      asked_ = true;
+      control_.ping();
+    }
+    auto unanswered = [this] {  // This rank itself never answers.
+      auto calls = answers();
+      return std::count(calls.begin(), calls.end(), std::optional<CallTag>()) > 1;
+    };
+    auto limit = Deadline::after(kAnswerLimit);
+    while (unanswered() && !limit.passed() && !control_.failed()) {
+      wait_for(control_.descriptor(), POLLIN, limit);
+      control_.hear([this] { return Standing{tag_, awaited()}; });
+    }
+    const auto found = log_.disagreement(rank_, answers());
+    return found ? CollectiveMismatch(found->rank, found->text()) : error;
+  }
+
+  std::vector<std::optional<CallTag>> answers() const {
+    std::vector<std::optional<CallTag>> calls(static_cast<std::size_t>(size_));
+    for (int rank = 0; rank < size_; ++rank) {
+      if (const auto& answer = control_.answer(rank)) {
+        calls[static_cast<std::size_t>(rank)] = answer->tag;
+      }
+    }
+    return calls;
   }
 
   void raise_failure() {
