@@ -1,6 +1,7 @@
 #include "yoke/base/run_folder.h"
 
 #include <cstdio>
+#include <string_view>
 #include <system_error>
 
 #include "yoke/base/error.h"
@@ -17,10 +18,10 @@ std::string padded(const char* format, long long number) {
 }  // namespace
 
 RunFolder RunFolder::named(const std::string& name_or_path) {
-  std::string bare = name_or_path;  // A shell completes a folder's name with a slash.
+  std::string_view bare = name_or_path;  // A shell completes a folder's name with a slash.
   while (bare.size() > 1 && (bare.ends_with('/') || bare.ends_with("/.")))
-    bare.resize(bare.size() - (bare.ends_with("/.") ? 2 : 1));
-  const auto last = std::filesystem::path(bare).filename();
+    bare.remove_suffix(bare.ends_with('/') ? 1 : 2);
+  const std::string_view last = bare.substr(bare.rfind('/') + 1);  // npos + 1 is 0
   if (last.empty() || last == "." || last == "..") {
     throw ConfigError(cat("\"", name_or_path,
                           "\" cannot be the name of a run; give a name, or a path with a slash."));

@@ -85,9 +85,11 @@ class SharedSections {
 ///
 /// Every rank makes the same calls in the same order. Each call carries its sequence number,
 /// operation, dtype, count, root and topology, compared before the payload moves: a difference
-/// throws CollectiveMismatch that names the rank. Every call has the deadline of the options:
-/// Timeout names the operation and the missing ranks. A rank that died is PeerLost on every
-/// survivor. After any of these the communicator is spent: later calls throw the same.
+/// throws CollectiveMismatch that names the rank. (Over messages, a rank that only sends in a call,
+/// like the root of a broadcast, learns of a difference in its next call.) Every call has the
+/// deadline of the options: Timeout names the operation and the missing ranks. A rank that died is
+/// PeerLost on every survivor. After any of these the communicator is spent: later calls throw the
+/// same.
 ///
 /// A communicator is destroyed without waiting for the others, and at once after a failure; calls
 /// that were started and not waited for are run to their end first (they have deadlines). A rank
@@ -102,7 +104,7 @@ class Communicator {
  public:
   /// Collective over the world. Throws ConfigError (also when shared memory is demanded and the
   /// ranks are not on one host, naming a rank that is elsewhere), Timeout, PeerLost, ResourceError,
-  /// IoError.
+  /// IoError; and CollectiveMismatch or Aborted if another rank has failed by then.
   static std::unique_ptr<Communicator> create(const World& world,
                                               const CommunicatorOptions& options = {});
   virtual ~Communicator() = default;
