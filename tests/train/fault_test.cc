@@ -16,6 +16,14 @@
 namespace yoke::test {
 namespace {
 
+/// Of a run whose folder is made already, as the launcher does.
+train::RunOptions options_in(const TemporaryFolder& folder) {
+  train::RunOptions options;
+  options.folder = RunFolder(folder.path() / "run");
+  options.folder.create();
+  return options;
+}
+
 class KilledAt : public testing::TestWithParam<const char*> {};
 
 TEST_P(KilledAt, TheRunIsContinuedToTheSameBits) {
@@ -25,9 +33,7 @@ TEST_P(KilledAt, TheRunIsContinuedToTheSameBits) {
   const std::string whole = state_after(config, {});
 
   TemporaryFolder folder;
-  train::RunOptions options;
-  options.folder = RunFolder(folder.path() / "run");
-  options.folder.create();
+  train::RunOptions options = options_in(folder);
   const std::string point = GetParam();
   const bool saving = point.starts_with("checkpoint");
   // Rank 0 saves; the states that are saved are those of steps 4, 8 and 12.
@@ -71,9 +77,7 @@ TEST(SaveThatTakesLong, IsWaitedForBeyondTheTimeOfACollective) {
   config.comm.timeout = 0.5;
   const std::string whole = state_after(config, {});
   TemporaryFolder folder;
-  train::RunOptions options;
-  options.folder = RunFolder(folder.path() / "run");
-  options.folder.create();
+  train::RunOptions options = options_in(folder);
   const ScopedVariable fault("YOKE_FAULT", "stop@rank=0,step=3,point=checkpoint.3");
   RankProcesses ranks(
       2, with_world([&](World world) {
@@ -91,9 +95,7 @@ TEST(RunFolderThatMoves, EndsTheRunAtItsNextSave) {
   train::RunConfig config = digits();
   config.train.steps = 6;
   TemporaryFolder folder;
-  train::RunOptions options;
-  options.folder = RunFolder(folder.path() / "run");
-  options.folder.create();
+  train::RunOptions options = options_in(folder);
   options.on_start = [&] {
     std::filesystem::rename(options.folder.root(), folder.path() / "elsewhere");
   };

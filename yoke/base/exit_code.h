@@ -28,8 +28,7 @@ int exit_code_of(const std::exception& error);
 
 inline constexpr std::string_view kNotEnoughMemory =
     "there is not enough memory. Fewer workers (-n) or smaller micro-batches (train.micro_batch) "
-    "need "
-    "less; ulimit -v and the cgroup may limit it.";
+    "need less; ulimit -v and the cgroup may limit it.";
 
 /// What to say of an exception that ends the program: its text, or, for the exceptions of the
 /// library that have none (no memory), what happened and what to do.

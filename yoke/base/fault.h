@@ -11,10 +11,9 @@ namespace yoke {
 
 /// A fault that was asked for by YOKE_FAULT, for tests of recovery; compiled into release builds
 /// too, and loud. Syntax: `kill|stop|flip@rank=2,step=7,point=P`, several separated by `;`. kill:
-/// SIGKILL to itself. stop: SIGSTOP to itself. flip: one bit of the
-/// gradient that this rank gives to the sum, at before_reduce only.
-/// P: before_reduce, in_reduce, after_reduce, in_update, after_update, checkpoint.1 to
-/// checkpoint.7.
+/// SIGKILL to itself. stop: SIGSTOP to itself. flip: one bit of the gradient that this rank gives
+/// to the sum, at before_reduce only. P: before_reduce, in_reduce, after_reduce, in_update,
+/// after_update, checkpoint.1 to checkpoint.7.
 struct Fault {
   enum class Kind { kKill, kStop, kFlip };
   Kind kind;
