@@ -98,7 +98,7 @@ TEST(GradientSyncErrors, AGradientThatIsNotFiniteChangesNothingOnAnyRank) {
             for (std::int64_t v = mine.first; v < mine.first + mine.count; ++v)
               rank.compute(v, step == 0 && v == culprit ? bad : 0.5);
             if (step == 1) break;
-            EXPECT_THAT(message_of<DataError>([&] { rank.gradients.finish(false, rank.faults); }),
+            EXPECT_THAT(message_of<DataError>([&] { rank.gradients.finish({}, rank.faults); }),
                         AllOf(HasSubstr("step 0"), HasSubstr("not finite")));
             EXPECT_EQ(rank.bits(), before);
             EXPECT_EQ(rank.line.seen.item<std::int64_t>(), 0) << "the module has the old buffers";
@@ -106,7 +106,7 @@ TEST(GradientSyncErrors, AGradientThatIsNotFiniteChangesNothingOnAnyRank) {
             rank.communicator->barrier();
           }
           // The next step is as if nothing had been.
-          rank.gradients.finish(false, rank.faults);
+          rank.gradients.finish({}, rank.faults);
           rank.state.update(1, 0.1, 1.0, rank.faults);
           EXPECT_NE(rank.bits(), before);
           EXPECT_EQ(rank.line.average[0].item<float>(), 0.5F);
@@ -129,7 +129,7 @@ TEST(GradientSyncErrors, AnIntegerBufferThatDiffersOnOneRankIsItsErrorAndNobodyH
       } else {
         rank.compute(2, 0.5, 5);
         rank.compute(3, 0.5, 5);
-        message_of<CommunicationError>([&] { rank.gradients.finish(false, rank.faults); });
+        message_of<CommunicationError>([&] { rank.gradients.finish({}, rank.faults); });
       }
     });
   }
@@ -142,7 +142,7 @@ TEST(GradientSyncErrors, AnIntegerBufferThatDiffersBetweenRanksIsAnErrorOfBoth) 
       const auto before = rank.bits();
       rank.gradients.begin_step(0, 3);
       rank.compute(world.rank(), 0.5, world.rank() == 2 ? 7 : 5);
-      EXPECT_THAT(message_of<DataError>([&] { rank.gradients.finish(false, rank.faults); }),
+      EXPECT_THAT(message_of<DataError>([&] { rank.gradients.finish({}, rank.faults); }),
                   AllOf(HasSubstr("seen"), HasSubstr("rank 0 and rank 2")));
       EXPECT_EQ(rank.bits(), before);
       EXPECT_EQ(rank.line.average[0].item<float>(), 0.0F);
@@ -161,13 +161,13 @@ TEST(GradientSyncErrors, BackwardIsCalledOnceForEachMicroBatch) {
     EXPECT_THAT(message_of<ConfigError>([&] { rank.gradients.backward(rank.line.loss(1), 2); }),
                 HasSubstr("twice"));
     rank.gradients.begin_micro_batch(1);
-    EXPECT_THAT(message_of<ConfigError>([&] { rank.gradients.finish(false, rank.faults); }),
+    EXPECT_THAT(message_of<ConfigError>([&] { rank.gradients.finish({}, rank.faults); }),
                 AllOf(HasSubstr("1 of the 2"), HasSubstr("backward()")));
     EXPECT_THROW(rank.gradients.backward(torch::ones({2}), 2), ConfigError);
     EXPECT_THROW(rank.gradients.backward({}, 2), ConfigError);
     EXPECT_THROW(rank.gradients.backward(rank.line.loss(1), 0), ConfigError);
     rank.gradients.backward(rank.line.loss(0.5), 2);
-    EXPECT_EQ(rank.gradients.finish(false, rank.faults).weight, 4);
+    EXPECT_EQ(rank.gradients.finish({}, rank.faults).weight, 4);
   });
 }
 
@@ -182,7 +182,7 @@ TEST(GradientSyncErrors, AStepThatWasGivenUpLeavesNothingBehind) {
       }
       rank.gradients.begin_step(0, 6);
       for (std::int64_t v = 0; v < 6; ++v) rank.compute(v, 0.25 * static_cast<double>(v));
-      rank.gradients.finish(false, rank.faults);
+      rank.gradients.finish({}, rank.faults);
       rank.state.update(0, 0.1, 1.0, rank.faults);
       bits[gives_up ? 1 : 0] = rank.bits();
     });
@@ -200,7 +200,7 @@ TEST(GradientSyncErrors, ABackwardOfTheUsersOwnIsNotCollected) {
     rank.line.weight.mutable_grad().reset();
     rank.gradients.backward(rank.line.loss(0.5), 2);
     EXPECT_FALSE(rank.line.weight.grad().defined()) << "yoke takes the gradient away";
-    const auto outcome = rank.gradients.finish(false, rank.faults);
+    const auto outcome = rank.gradients.finish({}, rank.faults);
     EXPECT_NEAR(outcome.norm, 0.5 * std::sqrt(3000.0), 1e-9);
     EXPECT_TRUE(rank.gradients.present(0));
     EXPECT_FALSE(rank.gradients.present(1));

@@ -30,7 +30,8 @@ TEST(Summary, IsTheUnionOfWhatTheRanksSay) {
       if (me == 2) {
         summary.set_present(1);
         summary.set_present(4);
-        if (round == 0) summary.set_stop();
+        if (round == 0) summary.set({.stop = true});
+        if (round == 1) summary.set({.change = true});
         summary.add({.micro_batch = 2, .weight = 1, .loss = 2.5});
       }
       if (me != 1) {
@@ -41,7 +42,8 @@ TEST(Summary, IsTheUnionOfWhatTheRanksSay) {
       std::vector<bool> present;
       for (std::size_t i = 0; i < 5; ++i) present.push_back(summary.present(i));
       EXPECT_THAT(present, ElementsAre(false, true, false, false, true));
-      EXPECT_EQ(summary.stop(), round == 0) << "a step does not remember the one before";
+      EXPECT_EQ(summary.wishes().stop, round == 0) << "a step does not remember the one before";
+      EXPECT_EQ(summary.wishes().change, round == 1);
       const auto integers = summary.all_integers();
       ASSERT_EQ(integers.size(), 2u);
       EXPECT_EQ(integers[0].rank, 0);

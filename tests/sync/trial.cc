@@ -133,7 +133,7 @@ TrialResult run_rank(const Trial& trial, const World& world) {
       gradients.begin_micro_batch(v);
       gradients.backward(loss_of(net, step, v, micro_batches), samples_of(v, micro_batches));
     }
-    const auto outcome = gradients.finish(false, faults);
+    const auto outcome = gradients.finish({}, faults);
     result.sent.push_back(communicator.started() - before);
     if (step == 0) {
       for (std::size_t i = 0; i < gradients.tensors().trainable.size(); ++i) {

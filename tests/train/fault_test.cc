@@ -96,7 +96,7 @@ TEST(RunFolderThatMoves, EndsTheRunAtItsNextSave) {
   config.train.steps = 6;
   TemporaryFolder folder;
   train::RunOptions options = options_in(folder);
-  options.on_start = [&] {
+  options.on_start = [&](const World&) {
     std::filesystem::rename(options.folder.root(), folder.path() / "elsewhere");
   };
   run_threads(1, [&](World world) {

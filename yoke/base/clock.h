@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -14,11 +15,21 @@ class Deadline {
  public:
   Deadline() = default;
   static Deadline after(Clock::duration span) { return Deadline(Clock::now() + span, span); }
+  /// Passes at once when `cancelled` becomes true, from whatever thread; it outlives the deadline.
+  /// Waits that sleep see it within kCancelSlice.
+  static Deadline after(Clock::duration span, const std::atomic<bool>* cancelled) {
+    Deadline deadline = after(span);
+    deadline.cancelled_ = cancelled;
+    return deadline;
+  }
+  static constexpr Clock::duration kCancelSlice = std::chrono::milliseconds(20);
 
-  bool passed() const { return Clock::now() >= at_; }
+  bool passed() const { return is_cancelled() || Clock::now() >= at_; }
+  bool can_be_cancelled() const { return cancelled_ != nullptr; }
   Clock::time_point at() const { return at_; }
   /// Never negative.
   Clock::duration left() const {
+    if (is_cancelled()) return Clock::duration::zero();
     auto now = Clock::now();
     return now >= at_ ? Clock::duration::zero() : at_ - now;
   }
@@ -27,8 +38,12 @@ class Deadline {
 
  private:
   Deadline(Clock::time_point at, Clock::duration span) : at_(at), span_(span) {}
+  bool is_cancelled() const {
+    return cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed);
+  }
   Clock::time_point at_{};
   Clock::duration span_{};
+  const std::atomic<bool>* cancelled_ = nullptr;
 };
 
 /// Now, as ISO 8601 in UTC with milliseconds: 2026-11-30T18:45:43.120Z.

@@ -17,6 +17,7 @@ enum ExitCode : int {
   kExitIo = 74,
   kExitSaved = 75,  ///< stopped early, state saved: start again to continue
   kExitPeerLost = 76,
+  kExitDoNotRestart = 77,  ///< the same failure twice, or no progress: starting again will not help
   kExitConfig = 78,
   kExitInterrupted = 130,  ///< killed by a second SIGINT; the first one saves and ends in 75
   kExitBrokenPipe = 141,   ///< whoever read our stdout has ended

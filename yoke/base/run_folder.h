@@ -24,6 +24,9 @@ class RunFolder {
   std::filesystem::path events() const { return root_ / "events.jsonl"; }
   std::filesystem::path traffic() const { return root_ / "traffic.json"; }
   std::filesystem::path faults_fired() const { return root_ / "faults.fired"; }
+  /// How the coordinator of a run that trains is reached, and what it must know after its restart.
+  std::filesystem::path coordinator() const { return root_ / "coordinator.json"; }
+  std::filesystem::path coordinator_journal() const { return root_ / "coordinator.journal"; }
   std::filesystem::path lock() const { return root_ / "lock"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
   std::filesystem::path log_out(int rank) const;    ///< logs/rank-0003.out

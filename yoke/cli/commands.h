@@ -21,5 +21,6 @@ void add_eval(CLI::App& program, Invocation& invocation);
 void add_hash(CLI::App& program, Invocation& invocation);
 void add_replay(CLI::App& program, Invocation& invocation);
 void add_config(CLI::App& program, Invocation& invocation);
+void add_membership(CLI::App& program, Invocation& invocation);
 
 }  // namespace yoke::cli

@@ -144,6 +144,7 @@ int run_program(std::vector<std::string> arguments) {
   add_hash(program, invocation);
   add_replay(program, invocation);
   add_config(program, invocation);
+  add_membership(program, invocation);
   add_launch(program, invocation);
   try {
     int code = parse_and_run(program, invocation);

@@ -65,6 +65,11 @@ std::int64_t threads_of(const Assignment& assignment) {
   return assignment.configuration.values().train.threads;
 }
 
+ElasticValues elastic_of(const Assignment& assignment) {
+  const auto& e = assignment.configuration.values().elastic;
+  return {e.restarts, e.min_workers, e.lease, e.hang_timeout, e.hang_factor};
+}
+
 std::string transport_of(const Assignment& assignment) {
   return assignment.configuration.values().comm.transport;
 }
@@ -83,25 +88,46 @@ void heed_stop_signals() {
   ::sigaction(SIGALRM, &action, nullptr);
 }
 
-int work(const Assignment& assignment, const World& world, const std::string& described) {
-  const auto& values = assignment.configuration.values();
-  auto setup = tensor::set_up_worker(values.train.threads);
+namespace {
+
+train::RunOptions options_of(const Assignment& assignment) {
   train::RunOptions options;
   options.folder = assignment.folder;
   options.config_folder = assignment.config_folder;
   options.stop_after = assignment.stop_after;
   options.stop_requested = &stop_requested;
   // Not before: this may turn out to be a rank of another job.
-  options.on_start = [&] {
-    note_rank(assignment.folder, world);
+  options.on_start = [folder = assignment.folder](const World& world) {
+    note_rank(folder, world);
+    set_log_prefix(cat("rank ", world.rank()));
     steps_have_begun = true;
   };
+  return options;
+}
+
+}  // namespace
+
+int work(const Assignment& assignment, const World& world, const std::string& described) {
+  const auto& values = assignment.configuration.values();
+  auto setup = tensor::set_up_worker(values.train.threads);
+  auto options = options_of(assignment);
   if (world.rank() == 0) {
     options.progress = assignment.progress;
     std::cerr << described << "\n";
     log_info(setup);
   }
   auto report = train::run(values, world, options, model::Registry::with_built_in());
+  return report.status == "finished" ? kExitOk : kExitSaved;
+}
+
+int work_elastically(const Assignment& assignment, elastic::Membership& membership,
+                     int host_memory) {
+  auto options = options_of(assignment);
+  options.progress = assignment.progress;
+  options.host_memory = host_memory;
+  auto report = train::run(assignment.configuration.values(), membership, options,
+                           model::Registry::with_built_in());
+  if (report.status == "left") return stop_requested ? kExitSaved : kExitOk;
   return report.status == "finished" ? kExitOk : kExitSaved;
 }
 

@@ -6,6 +6,7 @@
 
 #include "yoke/base/run_folder.h"
 #include "yoke/cli/configuration.h"
+#include "yoke/elastic/membership.h"
 #include "yoke/net/world.h"
 #include "yoke/observe/progress.h"
 
@@ -32,6 +33,13 @@ std::string describe(const Assignment& assignment, int workers);
 /// Threads of each worker.
 std::int64_t threads_of(const Assignment& assignment);
 
+/// Keys of the section [elastic].
+struct ElasticValues {
+  std::int64_t restarts, min_workers;
+  double lease, hang_timeout, hang_factor;
+};
+ElasticValues elastic_of(const Assignment& assignment);
+
 /// "auto", "shm" or "tcp".
 std::string transport_of(const Assignment& assignment);
 
@@ -43,6 +51,10 @@ void heed_stop_signals();
 /// One rank of a run, in a world that stands: trains, notes itself in ranks/ when all have joined,
 /// and returns the exit code. Rank 0 first writes `described`, what was decided, to stderr.
 int work(const Assignment& assignment, const World& world, const std::string& described);
+
+/// One worker of an elastic run (train::run with a Membership); `host_memory` as in RunOptions.
+int work_elastically(const Assignment& assignment, elastic::Membership& membership,
+                     int host_memory);
 
 /// Runs `task`. An exception goes to stderr as one message, to `on_error`, and becomes its exit
 /// code.

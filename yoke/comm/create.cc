@@ -34,7 +34,7 @@ int rank_elsewhere(const World& world, const std::string& name, Deadline deadlin
 
 std::unique_ptr<Communicator> Communicator::create(const World& world,
                                                    const CommunicatorOptions& options) {
-  const Deadline deadline = Deadline::after(options.timeout);
+  const Deadline deadline = Deadline::after(options.timeout, world.cancelled());
   // A name may be used again; the n-th of a name on one rank is the n-th on all.
   const auto nth = world.store().add(
       cat("comm/", options.name, "/made/", world.generation(), "/", world.rank()), 1);
@@ -59,7 +59,8 @@ std::unique_ptr<Communicator> Communicator::create(const World& world,
     const net::TcpOptions tcp{.token = world.token(),
                               .connect_timeout = options.timeout,
                               .user_timeout = options.user_timeout,
-                              .bind_address = {}};
+                              .bind_address = {},
+                              .cancelled = world.cancelled()};
     backend = std::make_unique<MessageBackend>(
         net::make_tcp_transport(world.place(), world.store(), name, tcp));
   }

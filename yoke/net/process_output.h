@@ -64,6 +64,8 @@ class ProcessOutput {
   bool open() const { return descriptor_ >= 0; }
   int descriptor() const { return descriptor_; }
   int log_descriptor() const { return log_; }
+  /// From here on its lines go to this console too; null: to none.
+  void show(ConsoleQueue* console) { console_ = console; }
   /// Whether bytes are taken: not while the console is behind.
   bool wants_reading() const { return open() && (console_ == nullptr || !console_->full()); }
   /// Reads one piece; closes at the end of the stream, and when nobody will see what comes (the

@@ -108,7 +108,12 @@ std::shared_ptr<Store> open_store(const Place& place, const RendezvousOptions& o
                 .rank = place.rank,
                 .size = place.size};
   std::shared_ptr<Store> store;
-  if (place.rank == 0) {
+  if (!options.served_at.empty()) {
+    Address server;
+    auto connection =
+        connect_to_store({resolve(options.served_at, deadline)}, self, token, deadline, server);
+    store = std::make_shared<StoreClient>(std::move(connection), server, self, token);
+  } else if (place.rank == 0) {
     auto listening = options.listening_descriptor >= 0 ? adopt(options.listening_descriptor)
                                                        : bind_first_free(place, deadline);
     store = std::make_shared<StoreServer>(std::move(listening), self, token);

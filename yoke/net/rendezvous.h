@@ -13,6 +13,9 @@ struct RendezvousOptions {
   Clock::duration timeout = std::chrono::seconds(60);
   int listening_descriptor =
       -1;  ///< rank 0: a socket that a launcher has bound already; -1: bind one
+  /// "127.0.0.1:4000": the store is served there by somebody who is no rank (a coordinator), and
+  /// every rank connects. Empty: rank 0 serves it.
+  std::string served_at{};
 };
 
 /// Opens the store of a job over TCP. Rank 0 serves it from a thread of its own, the others

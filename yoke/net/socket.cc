@@ -227,6 +227,10 @@ bool wait_for(int descriptor, short events, Deadline deadline) {
 
 int poll_milliseconds(Deadline deadline) {
   auto left = std::chrono::ceil<milliseconds>(deadline.left()).count();
+  if (deadline.can_be_cancelled()) {
+    left = std::min<long long>(
+        left, std::chrono::duration_cast<milliseconds>(Deadline::kCancelSlice).count());
+  }
   return static_cast<int>(std::clamp<long long>(left, 0, 3'600'000));
 }
 

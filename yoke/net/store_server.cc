@@ -31,11 +31,13 @@ struct StoreServer::Client {
   bool gone = false;
 };
 
-StoreServer::StoreServer(Descriptor listening, Identity self, std::string token)
+StoreServer::StoreServer(Descriptor listening, Identity self, std::string token,
+                         Clock::duration leave_limit)
     : listening_(std::move(listening)),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       self_(std::move(self)),
-      token_(std::move(token)) {
+      token_(std::move(token)),
+      leave_limit_(leave_limit) {
   if (!wake_) {
     throw CommunicationError(cat("eventfd failed: ", error_text(errno), "."));
   }
@@ -46,7 +48,7 @@ StoreServer::StoreServer(Descriptor listening, Identity self, std::string token)
 }
 
 StoreServer::~StoreServer() {
-  if (std::uncaught_exceptions() > 0) {
+  if (std::uncaught_exceptions() > 0 && leave_limit_.load() > kLeaveLimitOfFailure) {
     leave_limit_ = kLeaveLimitOfFailure;
   }
   thread_.request_stop();

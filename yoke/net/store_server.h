@@ -18,12 +18,14 @@ namespace yoke::net {
 
 /// The store as rank 0 holds it: a table, and a thread that serves the others. Strangers at the
 /// port cost nobody anything: they are shown the door after kHandshakeLimit, and the others are
-/// served meanwhile. Destroying it waits for the clients to leave first, 5 s at most: their last
-/// words may still be a `set` that another waits for.
+/// served meanwhile. Destroying it waits for the clients to leave first, `leave_limit` at most:
+/// their last words may still be a `set` that another waits for. With 0 it hangs up on them at
+/// once.
 class StoreServer final : public Store {
  public:
   /// `listening` has been bound and listens.
-  StoreServer(Descriptor listening, Identity self, std::string token);
+  StoreServer(Descriptor listening, Identity self, std::string token,
+              Clock::duration leave_limit = std::chrono::seconds(5));
   ~StoreServer() override;
 
   void set(const std::string& key, const std::string& value) override;
@@ -48,7 +50,7 @@ class StoreServer final : public Store {
   Identity self_;
   std::string token_;
   StoreTable table_;
-  std::atomic<Clock::duration> leave_limit_{std::chrono::seconds(5)};
+  std::atomic<Clock::duration> leave_limit_;
   std::list<Client> clients_;         ///< the thread's alone
   RefusalLog refusals_{"the store"};  ///< the thread's alone
   std::jthread thread_;               ///< last: it uses all of the above

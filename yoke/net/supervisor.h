@@ -1,6 +1,5 @@
 #pragma once
 
-#include <signal.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -11,8 +10,8 @@
 
 #include "yoke/base/clock.h"
 #include "yoke/base/exit_code.h"
+#include "yoke/net/children.h"
 #include "yoke/net/process.h"
-#include "yoke/net/process_output.h"
 
 namespace yoke::net {
 
@@ -43,14 +42,6 @@ struct ProcessFailure {
   std::vector<std::string> last_lines;  ///< at most 20, of both streams
 };
 
-struct ProcessEnd {
-  int rank = 0;
-  pid_t pid = 0;
-  int exit_code = 0;
-  int signal = 0;
-  bool asked_for = false;  ///< we told it to end, and it ended of that
-};
-
 struct SupervisorOutcome {
   /// The failed rank's; 128 + signal when a signal to us ended them; kExitSaved if a rank ended
   /// with that; 0.
@@ -79,39 +70,24 @@ struct SupervisorOutcome {
 class Supervisor {
  public:
   explicit Supervisor(const SupervisorOptions& options = {});
-  ~Supervisor();
-  Supervisor(const Supervisor&) = delete;
-  Supervisor& operator=(const Supervisor&) = delete;
 
   /// Throws IoError for its log, ResourceError when no process can be started.
-  void start(const ProcessSpec& spec);
+  void start(const ProcessSpec& spec) { children_.start(spec); }
   /// Returns when all have ended, are reaped, and their output is written.
   SupervisorOutcome run();
 
  private:
-  struct Child;
-
-  void poll_once();
   void read_signals();
-  void pass_on(int signal);
-  void kill_all();
-  void reap();
-  void ended(Child& child, ProcessEnd end);
-  bool anyone_left() const;
+  void ended(const ProcessEnd& end);
   void check_deadlines();
   void decide();
   const ProcessEnd* cause() const;
   bool only_followers() const;
-  SupervisorOutcome outcome() const;
-  std::vector<int> descriptors() const;
+  SupervisorOutcome outcome();
 
   SupervisorOptions options_;
-  sigset_t mask_before_{};
-  int signals_ = -1;  ///< signalfd
   long memory_kills_before_ = 0;
-  ConsoleQueue out_;
-  ConsoleQueue err_;
-  std::vector<std::unique_ptr<Child>> children_;
+  Children children_;
   std::vector<ProcessEnd> ends_;
   std::optional<ProcessFailure> failure_;
   std::optional<Deadline> decide_at_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,12 +35,18 @@ class World {
   net::SharedMemory& shared_memory() const { return *shared_memory_; }
   bool ranks_are_threads() const { return shared_memory_->within_one_process(); }
 
+  /// Ends every wait for the others while a communicator of this world is made, here, within
+  /// Deadline::kCancelSlice: this generation is over. Communicators that stand have abort().
+  void cancel() const { cancelled_->store(true); }
+  const std::atomic<bool>* cancelled() const { return cancelled_.get(); }
+
  private:
   World() = default;
   Place place_;
   std::string token_;
   std::shared_ptr<net::Store> store_;
   std::shared_ptr<net::SharedMemory> shared_memory_;
+  std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace yoke

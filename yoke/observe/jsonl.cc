@@ -37,6 +37,44 @@ off_t complete_size(int descriptor, off_t size) {
   return 0;
 }
 
+/// A whole line that ends at `end`, without its newline, and where it starts.
+struct Line {
+  off_t start = 0;
+  std::string text;
+};
+
+/// The whole lines of a file, from the last to the first; a torn one at the end is passed over.
+class LinesBackwards {
+ public:
+  explicit LinesBackwards(const std::filesystem::path& path)
+      : descriptor_(::open(path.c_str(), O_RDWR | O_CLOEXEC)) {
+    if (descriptor_ < 0) throw_io("open", path, errno);
+    const off_t size = ::lseek(descriptor_, 0, SEEK_END);
+    end_ = complete_size(descriptor_, size);
+  }
+  ~LinesBackwards() { ::close(descriptor_); }
+  LinesBackwards(const LinesBackwards&) = delete;
+  LinesBackwards& operator=(const LinesBackwards&) = delete;
+
+  std::optional<Line> next() {
+    if (end_ <= 0) return std::nullopt;
+    const off_t start = complete_size(descriptor_, end_ - 1);
+    Line line{start, std::string(static_cast<std::size_t>(end_ - 1 - start), '\0')};
+    if (::pread(descriptor_, line.text.data(), line.text.size(), start) !=
+        static_cast<ssize_t>(line.text.size()))
+      return std::nullopt;
+    end_ = start;
+    return line;
+  }
+  /// Of what next() has returned last; the end of the file's whole lines at first.
+  off_t position() const { return end_; }
+  bool cut(off_t size) const { return ::ftruncate(descriptor_, size) == 0; }
+
+ private:
+  int descriptor_;
+  off_t end_ = 0;
+};
+
 /// Whether a line with this number is below the limit; nothing if it has no such number.
 std::optional<bool> is_below(std::string_view line, const std::string& field, std::int64_t limit) {
   const auto object = nlohmann::json::parse(line, nullptr, false);
@@ -107,6 +145,32 @@ void JsonLines::keep_below(const std::filesystem::path& path, const std::string&
     }
   }
   if (kept != content) write_file_atomically(path, kept);
+}
+
+void JsonLines::cut_tail(const std::filesystem::path& path, const std::string& field,
+                         std::int64_t limit) {
+  if (!std::filesystem::exists(path)) return;
+  LinesBackwards lines(path);
+  off_t end = lines.position();
+  while (const auto line = lines.next()) {
+    const auto below = is_below(line->text, field, limit);
+    if (!below) {
+      throw DataError(cat(path.string(), ": a line near its end has no number \"", field,
+                          "\". Move the file away to go on without it."));
+    }
+    if (*below) break;
+    end = line->start;
+  }
+  if (!lines.cut(end)) throw_io("cut back", path, errno);
+}
+
+std::optional<nlohmann::json> JsonLines::last(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const auto line = LinesBackwards(path).next();
+  if (!line) return std::nullopt;
+  auto object = nlohmann::json::parse(line->text, nullptr, false);
+  if (!object.is_object()) return std::nullopt;
+  return object;
 }
 
 }  // namespace yoke

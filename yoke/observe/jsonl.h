@@ -2,7 +2,8 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace yoke {
@@ -26,6 +27,12 @@ class JsonLines {
   /// that is not the last.
   static void keep_below(const std::filesystem::path& path, const std::string& field,
                          std::int64_t limit);
+  /// The same for a file whose numbers ascend and which this job has read before: looks at the end
+  /// only, whatever the length of the file, and cuts it in place.
+  static void cut_tail(const std::filesystem::path& path, const std::string& field,
+                       std::int64_t limit);
+  /// The last whole line, if it is an object; reads no more than that.
+  static std::optional<nlohmann::json> last(const std::filesystem::path& path);
 
  private:
   std::filesystem::path path_;

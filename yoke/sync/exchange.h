@@ -51,7 +51,9 @@ class Exchange {
   /// Adds the blocks of all ranks in the canonical order, then tied uses, and divides once.
   /// Afterwards owned() of reduced() holds the mean.
   virtual void reduce(double divisor) = 0;
-  /// What this rank reduces, and updates where the state is shared.
+  /// What a rank reduces, and updates where the state is shared.
+  virtual tensor::ByteRange owned_by(int rank) const = 0;
+  /// The same of this rank.
   virtual tensor::ByteRange owned() const = 0;
   /// True: one memory for all ranks, whole after a barrier. False: each rank has its own, whole at
   /// once.

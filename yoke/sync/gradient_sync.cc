@@ -110,6 +110,7 @@ void GradientSync::begin_step(std::int64_t step, std::int64_t micro_batches) {
   micro_batches_ = micro_batches;
   current_ = -1;
   done_ = 0;
+  gathered_ = completed_ = false;
   summary_.clear();
   folder_.begin_step(schedule_);
   exchange_->begin(plan_);
@@ -192,13 +193,13 @@ bool GradientSync::present(std::size_t parameter) const {
   return false;
 }
 
-GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
+GradientSync::Outcome GradientSync::finish(const Wishes& mine, FaultPlan& faults) {
   if (done_ != my_micro_batches().count) {
     throw ConfigError(cat("step ", step_, " was finished after ", done_, " of the ",
                           my_micro_batches().count,
                           " micro-batches of this rank. Call backward() once for each of them."));
   }
-  if (stop) summary_.set_stop();
+  summary_.set(mine);
   if (faults.reach("before_reduce", step_) && schedule_.count() > 0) {
     // The highest bit of a mantissa, in the tensor nearest to the loss: it cannot be lost in
     // rounding.
@@ -208,30 +209,39 @@ GradientSync::Outcome GradientSync::finish(bool stop, FaultPlan& faults) {
   exchange_->backward_done();
   summary_.gather(communicator_, micro_batches_);
 
-  Outcome outcome;
+  outcome_ = {};
   std::vector<double> losses;
   for (const auto& result : summary_.results()) {
-    outcome.weight += result.weight;
+    outcome_.weight += result.weight;
     losses.push_back(result.loss * static_cast<double>(result.weight));
   }
-  outcome.loss = optim::tree_sum(losses) / static_cast<double>(outcome.weight);
-  outcome.stop = summary_.stop();
-  outcome.results = &summary_.results();
+  outcome_.loss = optim::tree_sum(losses) / static_cast<double>(outcome_.weight);
+  outcome_.wishes = summary_.wishes();
+  outcome_.results = &summary_.results();
+  gathered_ = true;
 
   faults.reach("in_reduce", step_);
-  exchange_->reduce(static_cast<double>(outcome.weight));
+  exchange_->reduce(static_cast<double>(outcome_.weight));
   if (exchange_->shared()) communicator_.barrier();
-  outcome.norm = global_norm(layout_, tensors_.trainable.size(), exchange_->squares());
-  if (!std::isfinite(outcome.norm)) {
+  complete();
+  faults.reach("after_reduce", step_);
+  return outcome_;
+}
+
+GradientSync::Outcome GradientSync::complete() {
+  YOKE_ENSURE(gathered_, "step ", step_, " was broken off before all had given their gradients");
+  if (completed_) return outcome_;
+  outcome_.norm = global_norm(layout_, tensors_.trainable.size(), exchange_->squares());
+  if (!std::isfinite(outcome_.norm)) {
     buffers_.reset();
-    throw DataError(cat("step ", step_, ": the gradient is not finite (loss ", outcome.loss,
+    throw DataError(cat("step ", step_, ": the gradient is not finite (loss ", outcome_.loss,
                         "). The state of the step is unchanged. Lower the learning rate, clip "
                         "(train.clip_norm), or look "
                         "at the data of this step in the ledger."));
   }
   buffers_.advance(exchange_->reduced(), layout_, summary_);
-  faults.reach("after_reduce", step_);
-  return outcome;
+  completed_ = true;
+  return outcome_;
 }
 
 }  // namespace yoke::sync

@@ -49,6 +49,7 @@ class GradientSync {
   const ModelTensors& tensors() const { return tensors_; }
   const tensor::ArenaLayout& layout() const { return layout_; }
   BufferSync& buffers() { return buffers_; }
+  const BufferSync& buffers() const { return buffers_; }
   Exchange& exchange() { return *exchange_; }
 
   void begin_step(std::int64_t step, std::int64_t micro_batches);
@@ -67,7 +68,7 @@ class GradientSync {
     std::int64_t weight = 0;  ///< samples or tokens of the global batch
     double loss = 0;          ///< their mean loss, added in the tree
     double norm = 0;          ///< of the mean gradient
-    bool stop = false;        ///< some rank asked for it
+    Wishes wishes;            ///< of all ranks
     const std::vector<Summary::Result>* results =
         nullptr;  ///< who computed what; until the next finish
   };
@@ -76,7 +77,14 @@ class GradientSync {
   /// before anything is changed, if the gradient is not finite or integer buffers differ between
   /// ranks; ConfigError if a micro-batch of this rank had no backward (the others wait until their
   /// deadline).
-  Outcome finish(bool stop, FaultPlan& faults);
+  Outcome finish(const Wishes& mine, FaultPlan& faults);
+  /// After finish() of `step` was broken off, where ranks share memory: whether this one had heard
+  /// from all by then. Some rank may have begun its update, and this one can help to complete it.
+  bool has_gathered(std::int64_t step) const { return step_ == step && gathered_; }
+  /// Of the step that finish() was broken off in, when every rank had left reduce(): what finish()
+  /// would have returned, and the buffers of S_{k+1}. Not collective. A second call changes
+  /// nothing.
+  Outcome complete();
   /// Whether the parameter had a gradient on any rank in the step that was finished.
   bool present(std::size_t parameter) const;
 
@@ -103,6 +111,9 @@ class GradientSync {
   std::int64_t current_ = -1;  ///< micro-batch between begin_micro_batch and backward
   bool collecting_ = false;    ///< backward is running
   std::int64_t done_ = 0;      ///< micro-batches of this rank that are computed
+  bool gathered_ = false;      ///< the summary of the step is there
+  bool completed_ = false;     ///< and its norm is known, and the buffers have advanced
+  Outcome outcome_;
 };
 
 }  // namespace yoke::sync

@@ -21,6 +21,7 @@ class NetworkExchange : public Exchange {
   void ready(std::size_t entry) override;
   void backward_done() override;
   void reduce(double divisor) override;
+  tensor::ByteRange owned_by(int) const override { return {0, layout_.bytes()}; }
   tensor::ByteRange owned() const override { return {0, layout_.bytes()}; }
   bool shared() const override { return false; }
   std::byte* reduced() override { return reduced_.data(); }

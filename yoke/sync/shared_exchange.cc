@@ -11,6 +11,7 @@ SharedExchange::SharedExchange(comm::Communicator& communicator, const tensor::A
                                const ExchangeOptions& options)
     : layout_(layout),
       rank_(communicator.rank()),
+      ranks_(communicator.size()),
       alone_(communicator.size() == 1),
       most_blocks_(options.most_blocks),
       owned_(layout.slice(communicator.rank(), communicator.size())),

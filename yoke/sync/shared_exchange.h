@@ -18,6 +18,7 @@ class SharedExchange : public Exchange {
   void ready(std::size_t) override {}
   void backward_done() override {}
   void reduce(double divisor) override;
+  tensor::ByteRange owned_by(int rank) const override { return layout_.slice(rank, ranks_); }
   tensor::ByteRange owned() const override { return owned_; }
   bool shared() const override { return true; }
   std::byte* reduced() override;
@@ -29,6 +30,7 @@ class SharedExchange : public Exchange {
 
   tensor::ArenaLayout layout_;
   int rank_;
+  int ranks_;
   bool alone_;
   int most_blocks_;
   tensor::ByteRange owned_;

@@ -48,12 +48,13 @@ void Summary::gather(comm::Communicator& communicator, std::int64_t micro_batche
   ranks_ = communicator.size();
   all_.resize(bytes_ * static_cast<std::size_t>(ranks_));
   communicator.all_gather(mine_, all_);
-  stop_ = false;
+  wishes_ = {};
   std::fill(present_.begin(), present_.end(), 0);
   results_.clear();
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::byte* theirs = all_.data() + static_cast<std::size_t>(rank) * bytes_;
-    stop_ = stop_ || header_of(rank).stop != 0;
+    wishes_.stop = wishes_.stop || header_of(rank).stop != 0;
+    wishes_.change = wishes_.change || header_of(rank).change != 0;
     for (std::size_t i = 0; i < tensors_; ++i)
       present_[i] |= static_cast<std::uint8_t>(theirs[sizeof(Header) + i]);
     for (std::int64_t i = 0; i < header_of(rank).results; ++i) {

@@ -9,6 +9,12 @@
 
 namespace yoke::sync {
 
+/// What a rank asks of all, heard by all after the same step.
+struct Wishes {
+  bool stop = false;    ///< to save, and end
+  bool change = false;  ///< to meet in another generation: a worker comes or goes
+};
+
 /// What a rank says about one of its micro-batches.
 struct MicroBatchResult {
   std::int64_t micro_batch = -1;  ///< -1: none
@@ -28,7 +34,10 @@ class Summary {
 
   void clear();
   void set_present(std::size_t tensor) { mine_present()[tensor] = std::byte{1}; }
-  void set_stop() { header().stop = 1; }
+  void set(const Wishes& mine) {
+    header().stop = mine.stop ? 1 : 0;
+    header().change = mine.change ? 1 : 0;
+  }
   /// This rank's integer buffers after its micro-batches.
   std::span<std::byte> integers();
   void set_integers_valid() { header().integers_valid = 1; }
@@ -40,7 +49,8 @@ class Summary {
 
   // After gather(), equal on all ranks:
   bool present(std::size_t tensor) const { return present_[tensor] != 0; }
-  bool stop() const { return stop_; }
+  /// Of any rank.
+  const Wishes& wishes() const { return wishes_; }
   /// Ranks that had micro-batches, with their integer buffers.
   struct Integers {
     int rank;
@@ -57,7 +67,8 @@ class Summary {
   struct Header {
     std::int64_t results;
     std::uint32_t stop;
-    std::uint32_t integers_valid;
+    std::uint32_t change;
+    std::uint64_t integers_valid;
   };
   Header& header() { return *reinterpret_cast<Header*>(mine_.data()); }
   const Header& header_of(int rank) const;
@@ -68,7 +79,7 @@ class Summary {
   std::vector<std::byte> mine_, all_;
   int ranks_ = 0;
   std::vector<std::uint8_t> present_;
-  bool stop_ = false;
+  Wishes wishes_;
   std::vector<Result> results_;
 };
 

@@ -29,11 +29,13 @@ struct StateArena::Header {
   std::atomic<std::uint64_t> generation;
   std::atomic<std::int64_t> step;
   std::atomic<std::uint32_t> updating;
+  std::atomic<std::int32_t>
+      writers;  ///< that have written since the last end_update: 0 .. this - 1
 };
 
 /// Where one writer is. Fences keep the order of the stores, which is the order that survivors see.
 struct StateArena::Note {
-  std::atomic<std::int64_t> step;
+  std::atomic<std::int64_t> step_and_one;  ///< 0: it writes in none
   std::atomic<std::uint64_t> chunk_first;
   std::atomic<std::uint64_t> chunk_last;
   std::atomic<std::uint32_t> writing;
@@ -52,17 +54,24 @@ StateArena::StateArena(std::span<std::byte> memory, const ArenaLayout& layout,
               " bytes");
   if (!initialise) return;
   Header& head = header();
+  if (head.magic == kMagic) clear();
   head.layout = fingerprint_of(layout_, slots_, writers_);
-  head.step.store(0);
-  head.updating.store(0);
   head.magic = kMagic;
-  for (int writer = 0; writer < writers_; ++writer) note(writer).step.store(-1);
+}
+
+void StateArena::clear() {
+  std::memset(slot(0), 0, slots_.size() * layout_.bytes());
+  end_update(0);
 }
 
 void StateArena::check_header() const {
   YOKE_ENSURE_EQ(header().magic, kMagic, "The shared state was never made.");
   YOKE_ENSURE_EQ(header().layout, fingerprint_of(layout_, slots_, writers_),
                  "Ranks lay their state out differently.");
+}
+
+bool StateArena::is_of_this_layout() const {
+  return header().magic == kMagic && header().layout == fingerprint_of(layout_, slots_, writers_);
 }
 
 StateArena::Header& StateArena::header() const {
@@ -97,7 +106,8 @@ void StateArena::end_update(std::int64_t step) {
   header().updating.store(0);
   // Notes of a step that is complete, or was given up, say nothing about the next, even if that has
   // the same number.
-  for (int writer = 0; writer < writers_; ++writer) note(writer).step.store(-1);
+  const int used = header().writers.exchange(0);
+  for (int writer = 0; writer < used; ++writer) note(writer).step_and_one.store(0);
 }
 
 void StateArena::copy_into_place(int writer, ByteRange chunk) {
@@ -115,8 +125,11 @@ void StateArena::write_chunks(int writer, ByteRange range, const MakeChunk& make
   std::vector<std::byte*> fresh;
   for (std::size_t arena = 0; arena <= slots_.size(); ++arena)
     fresh.push_back(redo(writer) + arena * layout_.unit_bytes());
+  auto& used = header().writers;
+  for (int seen = used.load(); seen <= writer && !used.compare_exchange_weak(seen, writer + 1);) {
+  }
   mine.done_until.store(range.first);
-  mine.step.store(step());
+  mine.step_and_one.store(step() + 1);
   for (std::size_t first = range.first; first < range.last; first += layout_.unit_bytes()) {
     const ByteRange chunk{first, first + layout_.unit_bytes()};
     make(chunk, fresh.data());
@@ -137,7 +150,7 @@ void StateArena::write_chunks(int writer, ByteRange range, const MakeChunk& make
 
 std::size_t StateArena::roll_forward(int writer, ByteRange range) {
   Note& theirs = note(writer);
-  if (theirs.step.load() != step()) return range.first;  // It had not begun this step.
+  if (theirs.step_and_one.load() != step() + 1) return range.first;  // It had not begun this step.
   if (theirs.writing.load() != 0) {
     const ByteRange chunk{theirs.chunk_first.load(), theirs.chunk_last.load()};
     copy_into_place(writer, chunk);  // Once more, if it was through: the same bytes.

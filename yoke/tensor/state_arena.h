@@ -32,13 +32,18 @@ class StateArena {
   /// Bytes that the constructor needs.
   static std::size_t bytes_needed(const ArenaLayout& layout, std::size_t slots, int writers);
 
-  /// `memory` is zero at first, aligned to a page, and outlives the object. All ranks that share it
+  /// `memory` is zero at first, or held a state of this layout, which `initialise` clears; it is
+  /// aligned to a page, and outlives the object. All ranks that share it
   /// give the same layout, slots and writers; the one with `initialise` writes the header, before
   /// the others look (a barrier).
   StateArena(std::span<std::byte> memory, const ArenaLayout& layout, std::vector<std::string> slots,
              int writers, bool initialise);
+  /// S_0 without its parameters: slots are zero, nobody writes.
+  void clear();
   /// Throws InternalError if the header is not of this layout.
   void check_header() const;
+  /// Whether it would not.
+  bool is_of_this_layout() const;
 
   const ArenaLayout& layout() const { return layout_; }
   const std::vector<std::string>& slots() const { return slots_; }

@@ -121,8 +121,18 @@ Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t s
   }
   job.model->train();
   FaultPlan no_faults;
-  for (std::int64_t k = progression.step; k < step; ++k)
-    take_step(config, job, gradients, state, k, false, no_faults);
+  elastic::SectionMarks nobody_watches;
+  StepRecord record;
+  for (std::int64_t k = progression.step; k < step; ++k) {
+    sync::Wishes none;
+    take_step({.config = config,
+               .job = job,
+               .gradients = gradients,
+               .state = state,
+               .faults = no_faults,
+               .marks = nobody_watches},
+              k, none, record);
+  }
 
   gradients.buffers().reset();
   const data::Batch batch = train::micro_batch(job, step, micro_batch);

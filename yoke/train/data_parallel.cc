@@ -173,7 +173,7 @@ void DataParallel::backward(const torch::Tensor& loss, std::int64_t weight) {
 
 void DataParallel::finish_step() {
   FaultPlan no_faults;
-  const auto outcome = gradients_->finish(false, no_faults);
+  const auto outcome = gradients_->finish({}, no_faults);
   loss_ = outcome.loss;
   norm_ = outcome.norm;
   const double scale = optim::clip_scale(norm_, options_.clip_norm);

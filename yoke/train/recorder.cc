@@ -1,5 +1,6 @@
 #include "yoke/train/recorder.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "yoke/base/clock.h"
@@ -10,71 +11,81 @@ namespace yoke::train {
 
 namespace {
 
-std::filesystem::path cut_back(const std::filesystem::path& path, std::int64_t first_step) {
-  JsonLines::keep_below(path, "step", first_step);
+std::filesystem::path cut_back(const std::filesystem::path& path, std::int64_t first_step,
+                               bool known) {
+  known ? JsonLines::cut_tail(path, "step", first_step)
+        : JsonLines::keep_below(path, "step", first_step);
   return path;
+}
+
+/// The first step that has no line; those of the ledger come before those of the metrics.
+std::int64_t step_after(const std::filesystem::path& path) {
+  const auto line = JsonLines::last(path);
+  return line && line->contains("step") ? line->at("step").get<std::int64_t>() + 1 : 0;
 }
 
 }  // namespace
 
-Recorder::Recorder(const RunFolder& folder, const World& world, std::int64_t first_step)
+Recorder::Recorder(const RunFolder& folder, const World& world, std::int64_t first_step, bool known)
     : generation_(world.generation()),
-      world_size_(world.size()),
       metrics_path_(folder.metrics()),
-      metrics_(cut_back(folder.metrics(), first_step)),
-      ledger_(cut_back(folder.ledger(), first_step)),
+      metrics_(cut_back(folder.metrics(), first_step, known)),
+      next_step_(step_after(folder.metrics())),
+      // What a rank began to write of a step, and did not end, goes.
+      ledger_(cut_back(folder.ledger(), std::min(first_step, next_step_), known)),
       events_(folder.events()) {}
 
-void Recorder::step(const Job& job, std::int64_t step, const StepReport& report,
+void Recorder::step(const Job& job, const StepRecord& record,
                     const std::map<std::string, double>& evaluation,
                     const std::string& state_sha256) {
-  for (const auto& result : *report.outcome.results) {
-    const auto positions = job.sampler.positions(step, result.micro_batch);
+  if (record.step < next_step_) return;
+  next_step_ = record.step + 1;
+  for (const auto& result : record.results) {
+    const auto positions = job.sampler.positions(record.step, result.micro_batch);
     const std::int64_t first = positions.epoch * job.data.train->size() + positions.first;
-    ledger_.append({{"step", step},
-                    {"generation", generation_},
+    ledger_.append({{"step", record.step},
+                    {"generation", record.generation},
                     {"micro_batch", result.micro_batch},
                     {"rank", result.rank},
                     {"first", first},
                     {"last", first + positions.count - 1}});
   }
-  nlohmann::json line{{"step", step},
-                      {"generation", generation_},
-                      {"world_size", world_size_},
-                      {"samples", job.sampler.samples_of_step(step)},
-                      {"loss", report.outcome.loss},
-                      {"lr", report.lr},
-                      {"grad_norm", report.outcome.norm},
+  nlohmann::json line{{"step", record.step},
+                      {"generation", record.generation},
+                      {"world_size", record.world_size},
+                      {"samples", job.sampler.samples_of_step(record.step)},
+                      {"loss", record.loss},
+                      {"lr", record.lr},
+                      {"grad_norm", record.norm},
                       {"ms",
-                       {{"data", report.ms.data},
-                        {"forward", report.ms.forward},
-                        {"backward", report.ms.backward},
-                        {"communicate", report.ms.communicate},
-                        {"optimize", report.ms.optimize}}}};
+                       {{"data", record.ms.data},
+                        {"forward", record.ms.forward},
+                        {"backward", record.ms.backward},
+                        {"communicate", record.ms.communicate},
+                        {"optimize", record.ms.optimize}}}};
   for (const auto& [name, value] : evaluation) line["test_" + name] = value;
   if (!state_sha256.empty()) line["state_sha256"] = state_sha256;
   metrics_.append(line);
 }
 
 std::optional<double> Recorder::last_loss() const {
-  const std::string text = read_file(metrics_path_);
-  const std::size_t end = text.find_last_not_of('\n');
-  if (end == std::string::npos) return std::nullopt;
-  const std::size_t start = text.rfind('\n', end);
-  const auto line = nlohmann::json::parse(text.substr(start == std::string::npos ? 0 : start + 1),
-                                          nullptr, false);
-  if (!line.is_object() || !line.contains("loss") || !line["loss"].is_number()) return std::nullopt;
-  return line["loss"].get<double>();
+  const auto line = JsonLines::last(metrics_path_);
+  if (!line || !line->contains("loss") || !line->at("loss").is_number()) return std::nullopt;
+  return line->at("loss").get<double>();
 }
 
-void Recorder::event(const std::string& cause, const std::string& source) {
-  events_.append({{"time", utc_now()},
-                  {"generation", generation_},
-                  {"cause", cause},
-                  {"rank", nullptr},
-                  {"recovery_source", source},
-                  {"detect_ms", nullptr},
-                  {"resume_ms", nullptr}});
+void Recorder::event(const elastic::Change& change, const std::string& source,
+                     std::optional<double> resume_ms) {
+  const bool is_start = change.cause == "start";
+  events_.append(
+      {{"time", utc_now()},
+       {"generation", generation_},
+       {"cause", change.cause},
+       {"rank", change.rank < 0 ? nlohmann::json() : nlohmann::json(change.rank)},
+       {"detail", change.detail},
+       {"recovery_source", source},
+       {"detect_ms", is_start ? nlohmann::json() : nlohmann::json(change.detect_ms)},
+       {"resume_ms", resume_ms && !is_start ? nlohmann::json(*resume_ms) : nlohmann::json()}});
 }
 
 void Recorder::flush() {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "yoke/base/run_folder.h"
+#include "yoke/elastic/membership.h"
 #include "yoke/observe/jsonl.h"
 #include "yoke/train/job.h"
 #include "yoke/train/run.h"
@@ -18,14 +19,17 @@ namespace yoke::train {
 /// docs/run-folder.md describes every field.
 class Recorder {
  public:
-  /// Opens metrics, ledger and events, the first two cut back to what `first_step` has not redone.
-  Recorder(const RunFolder& folder, const World& world, std::int64_t first_step);
+  /// Opens metrics, ledger and events, the first two cut back to the steps before `first_step`.
+  /// `known`: this job has written them so far, and only their ends may need cutting.
+  Recorder(const RunFolder& folder, const World& world, std::int64_t first_step, bool known);
 
-  /// The lines of step k: who computed which samples, and how it went.
-  void step(const Job& job, std::int64_t step, const StepReport& report,
+  /// The lines of a step: who computed which samples, and how it went. Nothing if they stand there.
+  void step(const Job& job, const StepRecord& record,
             const std::map<std::string, double>& evaluation, const std::string& state_sha256);
-  /// causes: start, killed, user_error ... `source`: where the state came from.
-  void event(const std::string& cause, const std::string& source);
+  /// `source`: where the state of this generation came from. `resume_ms`: from the change to the
+  /// first step of the generation.
+  void event(const elastic::Change& change, const std::string& source,
+             std::optional<double> resume_ms = std::nullopt);
 
   /// The loss in the newest line of metrics.jsonl, which an earlier sitting may have written.
   std::optional<double> last_loss() const;
@@ -35,9 +39,10 @@ class Recorder {
 
  private:
   std::uint64_t generation_;
-  int world_size_;
   std::filesystem::path metrics_path_;
-  JsonLines metrics_, ledger_, events_;
+  JsonLines metrics_;
+  std::int64_t next_step_;  ///< the first whose lines are not there
+  JsonLines ledger_, events_;
 };
 
 /// report.json; `traffic` is one object a rank.

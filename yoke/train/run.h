@@ -9,6 +9,7 @@
 
 #include "yoke/base/run_folder.h"
 #include "yoke/checkpoint/snapshot.h"
+#include "yoke/elastic/membership.h"
 #include "yoke/model/registry.h"
 #include "yoke/net/world.h"
 #include "yoke/observe/progress.h"
@@ -26,14 +27,17 @@ struct RunOptions {
   /// Set (by a signal handler, for example) to stop after the step in flight, save, and return
   /// "stopped".
   const std::atomic<bool>* stop_requested = nullptr;
-  /// Called on every rank when all have joined and the first step is about to begin: from here on a
-  /// stop ends in a saved state.
-  std::function<void()> on_start{};
+  /// Called on every rank when all of a generation have joined and its first step is about to
+  /// begin: from here on a stop ends in a saved state.
+  std::function<void(const World&)> on_start{};
+  /// Memory of this host that outlives its workers (net::make_host_memory); -1: none.
+  int host_memory = -1;
 };
 
 /// The end of a sitting; what report.json holds.
 struct RunReport {
-  std::string status;  ///< "finished" or "stopped" (saved; the same command goes on)
+  /// "finished", "stopped" (saved; the same command goes on), or "left" (the others go on).
+  std::string status;
   std::int64_t steps = 0;
   std::int64_t steps_per_epoch = 0;
   std::int64_t samples = 0;
@@ -59,6 +63,14 @@ Prepared prepare_folder(const RunFolder& folder, const ConfigTree& tree, bool fr
 /// anew. Rank 0 writes the folder's files. Throws what base/error.h lists; the folder stays
 /// resumable.
 RunReport run(const RunConfig& config, const World& world, const RunOptions& options,
+              const model::Registry& registry);
+
+/// The same as one worker of an elastic run: trains in one generation after the other, until the
+/// run ends or this worker is dismissed. A generation that breaks (CommunicationError) is followed
+/// by the next: the newest state that any of its workers holds is completed, copied to those who
+/// lack it, and trained on. Nothing of this needs a checkpoint, unless no worker and no memory of
+/// the host holds a whole state.
+RunReport run(const RunConfig& config, elastic::Membership& membership, const RunOptions& options,
               const model::Registry& registry);
 
 /// What `--dry-run` prints: batch arithmetic, model, layout, threads, and what lies where.

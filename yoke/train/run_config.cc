@@ -118,6 +118,24 @@ void bind_comm(ConfigTree& tree, RunConfig& c) {
            "seconds that the other workers wait while a checkpoint is written", seconds);
 }
 
+void bind_elastic(ConfigTree& tree, RunConfig& c) {
+  auto& e = c.elastic;
+  tree.add("elastic.restarts", &e.restarts,
+           "failures in a row, without a step between them, that are answered by a new worker; 0: "
+           "the first one ends the run",
+           Range<std::int64_t>{0, 1000});
+  tree.add("elastic.min_workers", &e.min_workers, "with fewer, training pauses until one comes",
+           Range<std::int64_t>{1, 4096});
+  tree.add("elastic.lease", &e.lease,
+           "seconds of silence after which a worker is declared dead; it stops acting before that",
+           Range<double>{0.2, 3600.0});
+  tree.add("elastic.hang_timeout", &e.hang_timeout,
+           "seconds that a worker may stay in one section of a step, at least",
+           Range<double>{0.2, 86400.0});
+  tree.add("elastic.hang_factor", &e.hang_factor,
+           "the same over the longest stay in that section so far", Range<double>{1.0, 1000.0});
+}
+
 }  // namespace
 
 void bind(ConfigTree& tree, RunConfig& config) {
@@ -126,6 +144,7 @@ void bind(ConfigTree& tree, RunConfig& config) {
   bind_train(tree, config);
   bind_optimizer(tree, config);
   bind_comm(tree, config);
+  bind_elastic(tree, config);
 }
 
 void check(const RunConfig& config) {
@@ -159,6 +178,7 @@ bool is_plan_key(std::string_view key, const RunConfig& config) {
                                  "train.keep_last",  "train.mixed",      "train.sample_characters",
                                  "comm.transport",   "comm.topology",    "comm.bucket_bytes",
                                  "comm.timeout",     "comm.save_timeout"};
+  if (key.starts_with("elastic.")) return false;
   for (const std::string_view other : kOther) {
     if (key == other) return false;
   }

@@ -48,6 +48,14 @@ struct RunConfig {
     double save_timeout = 600;  ///< seconds that the others wait while rank 0 saves
   } comm;
 
+  struct Elastic {
+    std::int64_t restarts = 3;  ///< failures in a row, without a step between, that are mended
+    std::int64_t min_workers = 1;
+    double lease = 2;          ///< seconds of silence after which a worker is declared dead
+    double hang_timeout = 10;  ///< seconds; the least time-out of a section
+    double hang_factor = 10;   ///< the time-out of a section over its longest stay so far
+  } elastic;
+
   std::int64_t micro_batch() const {
     return train.micro_batch > 0 ? train.micro_batch : (train.batch + 7) / 8;
   }

@@ -2,7 +2,11 @@
 
 #include <cstdint>
 
+#include <functional>
+#include <vector>
+
 #include "yoke/base/fault.h"
+#include "yoke/elastic/section.h"
 #include "yoke/sync/flat_state.h"
 #include "yoke/sync/gradient_sync.h"
 #include "yoke/train/job.h"
@@ -14,15 +18,38 @@ struct StepTimes {
   double data = 0, forward = 0, backward = 0, communicate = 0, optimize = 0;
 };
 
-struct StepReport {
-  sync::GradientSync::Outcome outcome;
-  double lr = 0;
-  StepTimes ms;
+/// How a step went, as the lines of metrics.jsonl and ledger.jsonl tell it. Every rank knows it, so
+/// that none of the lines dies with the rank that writes them.
+struct StepRecord {
+  std::int64_t step = -1;  ///< -1: none
+  std::uint64_t generation = 0;
+  int world_size = 1;
+  double loss = 0, lr = 0, norm = 0;
+  StepTimes ms;  ///< of the rank that keeps the record
+  std::vector<sync::Summary::Result> results;
 };
 
-/// The pure step: S_k -> S_{k+1} (design, section 2). Collective. `stop`: this rank asks all to
-/// stop after this step.
-StepReport take_step(const RunConfig& config, const Job& job, sync::GradientSync& gradients,
-                     sync::FlatState& state, std::int64_t step, bool stop, FaultPlan& faults);
+/// What one rank's step is given besides S_k.
+struct StepContext {
+  const RunConfig& config;
+  const Job& job;
+  sync::GradientSync& gradients;
+  sync::FlatState& state;
+  FaultPlan& faults;
+  elastic::SectionMarks& marks;
+  std::uint64_t generation = 0;
+  int world_size = 1;
+};
+
+/// The pure step: S_k -> S_{k+1} (design, section 2). Collective; `wishes` becomes those of all
+/// ranks. `record` is filled when the step can no longer fail, before `written` is called
+/// (FlatState::update).
+void take_step(const StepContext& context, std::int64_t step, sync::Wishes& wishes,
+               StepRecord& record, const std::function<void()>& written = {});
+
+/// The end of a step that broke off in its update: see FlatState::complete_update. `completes`:
+/// this rank writes what others have left.
+void complete_step(const StepContext& context, std::int64_t step, StepRecord& record,
+                   bool completes);
 
 }  // namespace yoke::train

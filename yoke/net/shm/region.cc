@@ -58,7 +58,7 @@ class MappedRegion final : public SharedRegion {
   std::byte* at_ = nullptr;
 };
 
-std::shared_ptr<MappedRegion> make_region(const std::string& name, std::size_t bytes) {
+int make_descriptor(const std::string& name) {
   // The name only shows in /proc/PID/maps; the kernel allows 249 bytes of it.
   const int descriptor = memfd_create(("yoke:" + name).substr(0, 200).c_str(), MFD_CLOEXEC);
   if (descriptor < 0) {
@@ -66,6 +66,11 @@ std::shared_ptr<MappedRegion> make_region(const std::string& name, std::size_t b
         cat("cannot create shared memory \"", name, "\": memfd_create: ", reason(),
             ". Raise the limit of open files (ulimit -n), or use transport = \"tcp\"."));
   }
+  return descriptor;
+}
+
+std::shared_ptr<MappedRegion> make_region(const std::string& name, std::size_t bytes) {
+  const int descriptor = make_descriptor(name);
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) {
     const std::string why = reason();
     close(descriptor);
@@ -174,6 +179,21 @@ std::shared_ptr<SharedMemory> make_process_shared_memory(std::shared_ptr<Store> 
 
 std::shared_ptr<SharedMemory> make_thread_shared_memory() {
   return std::make_shared<ThreadSharedMemory>();
+}
+
+int make_host_memory() {
+  return make_descriptor("host");
+}
+
+std::shared_ptr<SharedRegion> map_host_memory(int descriptor, std::size_t bytes) {
+  struct stat status {};
+  const bool known = fstat(descriptor, &status) == 0;
+  if (!known || (static_cast<std::size_t>(status.st_size) < bytes &&
+                 ftruncate(descriptor, static_cast<off_t>(bytes)) != 0)) {
+    throw ResourceError(cat("cannot make the memory of this host ", bytes, " bytes large: ",
+                            reason(), ". Free memory, or use transport = \"tcp\"."));
+  }
+  return std::make_shared<MappedRegion>(fcntl(descriptor, F_DUPFD_CLOEXEC, 0), bytes, "host");
 }
 
 std::string host_identity() {

@@ -38,6 +38,12 @@ std::shared_ptr<SharedMemory> make_process_shared_memory(std::shared_ptr<Store> 
 /// Between threads: one table, one mapping.
 std::shared_ptr<SharedMemory> make_thread_shared_memory();
 
+/// Memory of a host that outlives the workers which use it: an empty memfd, held by the process
+/// that starts them. Throws ResourceError.
+int make_host_memory();
+/// Maps the first `bytes` of it, zero where nobody has written yet; it grows to that size.
+std::shared_ptr<SharedRegion> map_host_memory(int descriptor, std::size_t bytes);
+
 /// Equal for two processes that can share memory and see each other's process ids: boot, and the
 /// PID, UTS and network namespaces.
 std::string host_identity();

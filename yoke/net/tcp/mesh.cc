@@ -42,7 +42,8 @@ class MeshBuilder {
         store_(store),
         name_(name),
         token_(token_of(options.token, place.job)),
-        deadline_(Deadline::after(options.connect_timeout)),
+        cancelled_(options.cancelled),
+        deadline_(Deadline::after(options.connect_timeout, options.cancelled)),
         refusals_(cat("rank ", place.rank)) {
     self_ = {.job = place.job,
              .purpose = "tcp/" + name,
@@ -167,7 +168,7 @@ class MeshBuilder {
       return;
     }
     auto pause = std::max<Clock::duration>(next - Clock::now(), Clock::duration::zero());
-    ::poll(polled_.data(), polled_.size(), poll_milliseconds(Deadline::after(pause)));
+    ::poll(polled_.data(), polled_.size(), poll_milliseconds(Deadline::after(pause, cancelled_)));
   }
 
   Clock::time_point advance(Call& call) {
@@ -278,6 +279,7 @@ class MeshBuilder {
   Store& store_;
   const std::string& name_;
   const std::string token_;
+  const std::atomic<bool>* const cancelled_;
   const Deadline deadline_;
   Identity self_;
   Descriptor listening_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -13,8 +14,9 @@ struct TcpOptions {
   std::string token{};  ///< as in RendezvousOptions
   Clock::duration connect_timeout = std::chrono::seconds(60);
   Clock::duration user_timeout =
-      std::chrono::seconds(20);  ///< TCP_USER_TIMEOUT: a cut cable is an error
-  std::string bind_address{};    ///< empty: the address that reaches the master
+      std::chrono::seconds(20);                  ///< TCP_USER_TIMEOUT: a cut cable is an error
+  std::string bind_address{};                    ///< empty: the address that reaches the master
+  const std::atomic<bool>* cancelled = nullptr;  ///< ends the wait for the others when it is true
 };
 
 /// Two connections for each pair of ranks, one for data and one for control (net/tcp/data_link.h,
