@@ -79,7 +79,7 @@ void YokeStep::operator()() {
     gradients_->begin_micro_batch(mine.first + i);
     gradients_->backward(loss_of(*model_, batch), batch.weight);
   }
-  gradients_->finish(/*stop=*/false, faults_);
+  gradients_->finish({}, faults_);
   update();
 }
 

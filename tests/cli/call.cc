@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "yoke/base/clock.h"
+#include "yoke/base/text.h"
 
 namespace yoke::test {
 namespace {
@@ -104,6 +105,14 @@ std::vector<pid_t> processes_with(const std::string& entry) {
     }
   }
   return found;
+}
+
+pid_t parent_of(pid_t process) {
+  const std::string stat = content_of(cat("/proc/", process, "/stat"));
+  const auto end = stat.rfind(") ");
+  if (end == std::string::npos) return 0;
+  // "pid (name) state parent ..."
+  return static_cast<pid_t>(std::stol(stat.substr(end + 4)));
 }
 
 std::string content_of(const std::filesystem::path& file) {

@@ -57,6 +57,9 @@ bool eventually(const std::function<bool()>& condition);
 /// Processes whose environment holds `entry` ("NAME=value"); the dead have none.
 std::vector<pid_t> processes_with(const std::string& entry);
 
+/// The process that started it; 0 if it is gone.
+pid_t parent_of(pid_t process);
+
 /// The file's content; empty while there is none.
 std::string content_of(const std::filesystem::path& file);
 

@@ -81,7 +81,8 @@ TEST_F(Train, AKilledWorkerIsReportedAndTheSameCommandGoesOn) {
   auto marker = "TRAIN_TEST=" + random_token();
   std::vector<std::string> environment = {marker,
                                           "YOKE_FAULT=kill@rank=1,step=7,point=before_reduce"};
-  std::vector<std::string> flags = {"-n", "3", "--set", "train.checkpoint_every=4"};
+  std::vector<std::string> flags = {
+      "-n", "3", "--set", "train.checkpoint_every=4", "--set", "elastic.restarts=0"};
   auto answer = train("a", flags, environment);
   EXPECT_EQ(answer.exit_code, 128 + SIGKILL) << answer.err;
   EXPECT_THAT(answer.err, AllOf(HasSubstr("rank 1 failed first"), HasSubstr("killed by SIGKILL"),

@@ -18,11 +18,11 @@
 namespace yoke {
 namespace {
 
-const std::vector<std::string> kKinds = {"kill", "stop", "flip"};
-const std::vector<std::string> kPoints = {"before_reduce", "in_reduce",    "after_reduce",
-                                          "in_update",     "after_update", "checkpoint.1",
-                                          "checkpoint.2",  "checkpoint.3", "checkpoint.4",
-                                          "checkpoint.5",  "checkpoint.6", "checkpoint.7"};
+const std::vector<std::string> kKinds = {"kill", "stop", "hang", "throw", "flip"};
+const std::vector<std::string> kPoints = {
+    "in_compute",   "before_reduce", "in_reduce",    "after_reduce", "in_update",
+    "after_update", "checkpoint.1",  "checkpoint.2", "checkpoint.3", "checkpoint.4",
+    "checkpoint.5", "checkpoint.6",  "checkpoint.7"};
 
 /// The one point that holds data whose flipped bit goes into the sum.
 constexpr std::string_view kFlipPoint = "before_reduce";
@@ -73,9 +73,11 @@ Fault parsed(std::string_view text) {
   const std::size_t at = text.find('@');
   if (at == std::string_view::npos) refuse(text, "it has no @");
   const std::string kind = choice(text, "kind of fault", trimmed(text.substr(0, at)), kKinds);
-  Fault fault{.kind = kind == "kill"   ? Fault::Kind::kKill
-                      : kind == "stop" ? Fault::Kind::kStop
-                                       : Fault::Kind::kFlip,
+  Fault fault{.kind = kind == "kill"    ? Fault::Kind::kKill
+                      : kind == "stop"  ? Fault::Kind::kStop
+                      : kind == "hang"  ? Fault::Kind::kHang
+                      : kind == "throw" ? Fault::Kind::kThrow
+                                        : Fault::Kind::kFlip,
               .rank = -1,
               .step = -1,
               .point = {},
@@ -171,6 +173,8 @@ bool FaultPlan::reach(std::string_view point, std::int64_t step) {
     log_error("FAULT ", due.text, " fires now, on purpose");
     if (due.kind == Fault::Kind::kKill) ::raise(SIGKILL);
     if (due.kind == Fault::Kind::kStop) ::raise(SIGSTOP);
+    while (due.kind == Fault::Kind::kHang) ::pause();
+    if (due.kind == Fault::Kind::kThrow) throw std::runtime_error("the fault " + due.text);
     if (due.kind == Fault::Kind::kFlip) flip = true;
   }
   return flip;

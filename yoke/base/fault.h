@@ -10,12 +10,13 @@
 namespace yoke {
 
 /// A fault that was asked for by YOKE_FAULT, for tests of recovery; compiled into release builds
-/// too, and loud. Syntax: `kill|stop|flip@rank=2,step=7,point=P`, several separated by `;`. kill:
-/// SIGKILL to itself. stop: SIGSTOP to itself. flip: one bit of the gradient that this rank gives
-/// to the sum, at before_reduce only. P: before_reduce, in_reduce, after_reduce, in_update,
-/// after_update, checkpoint.1 to checkpoint.7.
+/// too, and loud. Syntax: `kill|stop|hang|throw|flip@rank=2,step=7,point=P`, several separated by
+/// `;`. kill: SIGKILL to itself. stop: SIGSTOP to itself. hang: this thread sleeps for ever, the
+/// others go on. throw: an exception, as a user's model may throw one. flip: one bit of the
+/// gradient that this rank gives to the sum, at before_reduce only. P: in_compute, before_reduce,
+/// in_reduce, after_reduce, in_update, after_update, checkpoint.1 to checkpoint.7.
 struct Fault {
-  enum class Kind { kKill, kStop, kFlip };
+  enum class Kind { kKill, kStop, kHang, kThrow, kFlip };
   Kind kind;
   int rank;
   std::int64_t step;
@@ -35,10 +36,10 @@ class FaultPlan {
   static FaultPlan from_environment(int rank, std::filesystem::path fired);
 
   bool empty() const { return faults_.empty(); }
-  /// Kills or stops this process if a fault is due here; returns true if a flip is due: the caller
-  /// flips one bit of what it holds. A stopped process goes on here after SIGCONT. Costs a
-  /// comparison when the plan is empty. Throws IoError, and does nothing else, if `fired` cannot be
-  /// written.
+  /// Kills, stops or holds this process, or throws, if a fault is due here; returns true if a flip
+  /// is due: the caller flips one bit of what it holds. A stopped process goes on here after
+  /// SIGCONT. Costs a comparison when the plan is empty. Throws IoError, and does nothing else, if
+  /// `fired` cannot be written.
   bool reach(std::string_view point, std::int64_t step);
 
  private:

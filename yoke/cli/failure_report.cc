@@ -32,6 +32,8 @@ std::string meaning_of(int code, bool own) {
       return "a file could not be read or written";
     case kExitPeerLost:
       return "it lost a peer, or waited for one in vain";
+    case kExitDoNotRestart:
+      return "the same failure again, or no progress";
     case kExitConfig:
       return "bad configuration";
     default:

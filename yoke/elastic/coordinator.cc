@@ -148,7 +148,7 @@ void Coordinator::handle(Client& client, const json& message) {
       roster_->worker_started(child.at("worker"), client.agent, child.at("slot"), child.at("pid"),
                               Clock::now());
     }
-    roster_->agent_came(client.agent, message.at("slots"));
+    roster_->agent_came(client.agent, message.at("slots"), Clock::now());
   } else if (say == "request") {
     handle_request(client, message);
   } else if (client.worker >= 0) {

@@ -89,7 +89,11 @@ void Member::greet() {
               {"worker", options_.worker},
               {"pid", ::getpid()},
               {"generation", generation_}});
-  // What a coordinator that died may not have heard, or not have kept.
+  // What a coordinator that died may not have heard, or not have kept; once, even if it waits to be
+  // said for the first time.
+  std::erase_if(to_say_, [](const json& message) {
+    return message["say"] == "ready" || message["say"] == "done";
+  });
   if (!ready_.is_null()) link_.push(ready_);
   if (done_) link_.push(*done_);
   connected_ = true;
@@ -139,6 +143,7 @@ void Member::hear(const json& message) {
         aborted_ = std::max(aborted_, generation);
         abort_reason_ = message.at("reason");
         concerns_us = generation >= generation_;
+        if (concerns_us) over_ = true;
       }
       const std::lock_guard lock(abort_mutex_);
       if (concerns_us && abort_) abort_(message.at("reason"));
@@ -186,14 +191,16 @@ std::optional<View> Member::next(const Standing& standing, const std::optional<B
   ready_ = nullptr;
   generation_ = view.place.generation;
   change_wanted_ = false;
+  over_ = aborted_ >= generation_;
   marks_.enter(Section::kStart, standing.step);
   return view;
 }
 
 World Member::enter(const View& view) {
-  return World::at(
-      view.place,
-      {.token = options_.token, .timeout = options_.join_timeout, .served_at = view.store_at});
+  return World::at(view.place, {.token = options_.token,
+                                .timeout = options_.join_timeout,
+                                .served_at = view.store_at,
+                                .cancelled = &over_});
 }
 
 void Member::on_abort(std::function<void(const std::string&)> abort) {

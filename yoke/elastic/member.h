@@ -58,6 +58,7 @@ class Member final : public Membership {
   const MemberOptions options_;
   net::Descriptor wake_;  ///< eventfd: something is to be said, or the thread is to end
   std::atomic<bool> change_wanted_{false}, stop_wanted_{false};
+  std::atomic<bool> over_{false};     ///< the generation that this worker is in
   std::atomic<Clock::rep> last_ack_;  ///< when the coordinator was last heard
 
   mutable std::mutex mutex_;

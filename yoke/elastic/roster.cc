@@ -12,6 +12,9 @@ namespace {
 
 using Phase = Roster::Worker::Phase;
 
+/// What an aborted worker needs to come back, on a machine that is busy too.
+constexpr auto kAbortLimit = std::chrono::seconds(1);
+
 double milliseconds_of(Clock::duration span) {
   return std::chrono::duration<double, std::milli>(span).count();
 }
@@ -106,8 +109,9 @@ void Roster::note(WorkerId worker, Change change, Now now) {
   changes_.emplace_back(worker, std::move(change));
 }
 
-void Roster::agent_came(AgentId agent, int slots) {
+void Roster::agent_came(AgentId agent, int slots, Now now) {
   agents_[agent] = slots;
+  fill(now);
 }
 
 void Roster::agent_left(AgentId agent, Now now) {
@@ -178,7 +182,7 @@ void Roster::ready(WorkerId id, std::uint64_t generation, const Standing& standi
     if (!broken_ && changes_.empty()) since_ = now;
     if (never_told)
       note(-1, {.cause = "coordinator", .detail = "it died before all were told"}, now);
-    break_generation(never_told ? "a member was never told of it" : why->message);
+    break_generation(never_told ? "a member was never told of it" : why->message, now);
   }
   if (state_ == State::kRunning) {
     was_running ? static_cast<void>(state_ = State::kGathering) : ask_for_change();
@@ -186,11 +190,12 @@ void Roster::ready(WorkerId id, std::uint64_t generation, const Standing& standi
   form_if_complete(now);
 }
 
-void Roster::break_generation(const std::string& reason) {
+void Roster::break_generation(const std::string& reason, Now now) {
   if (state_ == State::kOver) return;
   state_ = State::kGathering;
   if (broken_) return;
   broken_ = true;
+  broken_at_ = now;
   actions_.push_back(AbortGeneration{generation_, running_members(), reason});
 }
 
@@ -211,7 +216,7 @@ void Roster::lose(WorkerId id, const std::string& detail, Now sign, Now now) {
        now);
   actions_.push_back(KillWorker{id, detail});
   if (worker.phase == Phase::kRunning && worker.rank >= 0)
-    break_generation(cat("rank ", worker.rank, " is lost: ", detail));
+    break_generation(cat("rank ", worker.rank, " is lost: ", detail), now);
   form_if_complete(now);
 }
 
@@ -222,7 +227,7 @@ void Roster::worker_ended(WorkerId id, const WorkerEnd& end, Now now) {
   workers_.erase(found);
   if (worker.phase == Phase::kDone || some_done_) {
     if (worker.phase != Phase::kDone && worker.rank >= 0 && worker.doomed.empty())
-      break_generation(cat("rank ", worker.rank, " has ended"));
+      break_generation(cat("rank ", worker.rank, " has ended"), now);
     form_if_complete(now);
     return finish_if_done();
   }
@@ -255,7 +260,7 @@ void Roster::worker_ended(WorkerId id, const WorkerEnd& end, Now now) {
           .detect_ms = milliseconds_of(now - worker.last_sign)},
          now);
     if (worker.rank >= 0 && worker.phase == Phase::kRunning)
-      break_generation(cat("rank ", worker.rank, " has ended (", detail_of(end), ")"));
+      break_generation(cat("rank ", worker.rank, " has ended (", detail_of(end), ")"), now);
   }
   fill(now, ruling.after);
   form_if_complete(now);
@@ -431,7 +436,7 @@ void Roster::recover(const std::vector<WorkerId>& members, int wanted, std::int6
 }
 
 void Roster::tick(Now now) {
-  const auto gap = now - last_tick_;
+  const auto gap = last_tick_ == Now() ? Clock::duration() : now - last_tick_;
   last_tick_ = now;
   if (state_ == State::kOver) return;
   if (gap > options_.lease / 2) {
@@ -441,6 +446,7 @@ void Roster::tick(Now now) {
   }
   check_silence(now);
   check_stuck(now);
+  check_aborted(now);
   fill(now);
   form_if_complete(now);
 }
@@ -457,6 +463,20 @@ void Roster::check_silence(Now now) {
     const Now sign = workers_.at(id).last_sign;
     lose(id, cat("silent for ", milliseconds_of(now - sign) / 1000, " s"), sign, now);
   }
+}
+
+void Roster::check_aborted(Now now) {
+  // An abort ends every collective within 100 ms: who stays in one does not wait for others.
+  if (!broken_ || now - broken_at_ < std::max<Clock::duration>(options_.lease, kAbortLimit)) return;
+  std::vector<WorkerId> deaf;
+  for (const WorkerId id : running_members()) {
+    const Worker& worker = workers_.at(id);
+    const auto in_section = worker.beat.in_section + (now - worker.last_sign);
+    if (worker.beat.section == Section::kCommunicate && in_section > now - broken_at_)
+      deaf.push_back(id);
+  }
+  for (const WorkerId id : deaf)
+    lose(id, "it did not leave a collective that was aborted", broken_at_, now);
 }
 
 Clock::duration Roster::limit_of(Section section) const {
@@ -490,7 +510,7 @@ void Roster::check_stuck(Now now) {
   }
   if (all_wait) {
     if (changes_.empty()) since_ = now;
-    break_generation("all ranks wait in a collective, and nothing moves");
+    break_generation("all ranks wait in a collective, and nothing moves", now);
   }
 }
 

@@ -99,7 +99,7 @@ class Roster {
                   WorkerId next_worker = 0);
 
   // What happens:
-  void agent_came(AgentId agent, int slots);
+  void agent_came(AgentId agent, int slots, Now now);
   void agent_left(AgentId agent, Now now);
   /// A process that an agent started, or has running after a coordinator's restart.
   void worker_started(WorkerId worker, AgentId agent, int slot, long pid, Now now);
@@ -154,7 +154,7 @@ class Roster {
 
   std::vector<WorkerId> running_members() const;
   void note(WorkerId worker, Change change, Now now);
-  void break_generation(const std::string& reason);
+  void break_generation(const std::string& reason, Now now);
   void lose(WorkerId worker, const std::string& detail, Now sign, Now now);
   void fill(Now now, Clock::duration after = {});
   int present() const;
@@ -165,6 +165,7 @@ class Roster {
   void finish_if_done();
   void check_silence(Now now);
   void check_stuck(Now now);
+  void check_aborted(Now now);
   Clock::duration limit_of(Section section) const;
   AgentId agent_with_room() const;
 
@@ -184,6 +185,7 @@ class Roster {
   std::map<AgentId, int> agents_;                     ///< their slots
   std::vector<std::pair<WorkerId, Change>> changes_;  ///< of the generation that is gathered
   Now since_{};
+  Now broken_at_{};
   std::vector<Change> last_changes_;
   std::vector<Change> unnoted_;  ///< told again with the next generation
   std::array<Clock::duration, kSections> longest_{};

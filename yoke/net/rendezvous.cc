@@ -100,7 +100,7 @@ std::shared_ptr<Store> open_store(const Place& place, const RendezvousOptions& o
   if (place.size == 1) {
     return make_memory_store();
   }
-  auto deadline = Deadline::after(options.timeout);
+  auto deadline = Deadline::after(options.timeout, options.cancelled);
   auto token = token_of(options.token, place.job);
   Identity self{.job = place.job,
                 .purpose = "store",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,7 @@ struct RendezvousOptions {
   /// "127.0.0.1:4000": the store is served there by somebody who is no rank (a coordinator), and
   /// every rank connects. Empty: rank 0 serves it.
   std::string served_at{};
+  const std::atomic<bool>* cancelled = nullptr;  ///< ends the search for the store when it is true
 };
 
 /// Opens the store of a job over TCP. Rank 0 serves it from a thread of its own, the others

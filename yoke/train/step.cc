@@ -59,6 +59,7 @@ void take_step(const StepContext& context, std::int64_t step, sync::Wishes& wish
     gradients.backward(loss, batch.weight);
     watch.into(ms.backward);
   }
+  context.faults.reach("in_compute", step);
   marks.enter(elastic::Section::kCommunicate, step);
   const auto outcome = gradients.finish(wishes, context.faults);
   watch.into(ms.communicate);

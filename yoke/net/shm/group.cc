@@ -203,10 +203,11 @@ void ShmGroup::check_peers(Waiting& waiting) {
       how = "left the group";
       break;
     }
-    // What it did last, it did before it left: the flag that is waited for, or the cause of its
-    // failure.
-    if (lost < 0 || waiting.ready()) return;
+    if (lost < 0) return;
   }
+  // What it did last, it did before it ended or left: the flag that is waited for, or the cause of
+  // its failure.
+  if (waiting.ready()) return;
   check();
   fail({.kind = Failure::Kind::kPeerLost,
         .rank = lost,

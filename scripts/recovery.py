@@ -1,0 +1,154 @@
+"""Kills workers of yoke and of torchrun and measures how long training stands still.
+
+Every figure is from the moment of the kill, by the wall clock of this machine, to the moment at which the first step
+(torchrun: the first all-reduce) of the next generation is done. scripts/recovery calls this."""
+
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+YOKE = ROOT / "build" / "yoke"
+
+PEER = """
+import os, sys, time
+import torch, torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, restart = dist.get_rank(), os.environ["TORCHELASTIC_RESTART_COUNT"]
+with open(os.path.join(sys.argv[1], f"pid-{rank}"), "w") as file:
+    file.write(str(os.getpid()))
+value = torch.ones(25000)
+first = True
+while True:
+    dist.all_reduce(value)
+    value.fill_(1)
+    if first and rank == 0:
+        with open(os.path.join(sys.argv[1], f"first-{restart}"), "w") as file:
+            file.write(str(time.time()))
+    first = False
+    time.sleep(0.002)
+"""
+
+
+def wait_for(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise SystemExit("recovery: waited in vain")
+
+
+def events(run, cause):
+    found = []
+    for line in (run / "events.jsonl").read_text().splitlines():
+        event = json.loads(line)
+        if event["cause"] == cause:
+            found.append(datetime.datetime.fromisoformat(event["time"].replace("Z", "+00:00")).timestamp())
+    return found
+
+
+def status(folder):
+    answer = subprocess.run([YOKE, "status", "run", "--json"], cwd=folder, capture_output=True, text=True)
+    return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+
+def all_run(folder, workers):
+    now = status(folder)
+    if not now or sum(worker["phase"] == "running" for worker in now["workers"]) != workers:
+        return None
+    return [worker["pid"] for worker in now["workers"]] if len(now["workers"]) == workers else None
+
+
+def yoke(transport, kills, sign, cause, workers=4):
+    """Seconds from `sign` until the survivors' first step, and until the new worker's."""
+    survivors, replaced = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        command = [YOKE, "train", ROOT / "examples" / "digits.toml", "-n", str(workers), "--run", "run", "--steps",
+                   "1000000", "--transport", transport, "--progress", "none", "--set", "train.eval_every=1000000"]
+        with open(folder / "log", "w") as log:
+            run = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        try:
+            for kill in range(kills):
+                pids = wait_for(lambda: all_run(folder, workers))
+                time.sleep(0.2 + random.random() * 0.3)
+                victim = random.choice(pids)
+                before = len(events(folder / "runs" / "run", "join"))
+                start = time.time()
+                os.kill(victim, sign)
+                lost = wait_for(lambda: events(folder / "runs" / "run", cause)[kill:])
+                survivors.append(lost[0] - start)
+                joined = wait_for(lambda: events(folder / "runs" / "run", "join")[before:])
+                replaced.append(joined[0] - start)
+        finally:
+            run.send_signal(signal.SIGTERM)
+            run.wait()
+    return survivors, replaced
+
+
+def torchrun(kills, workers=4):
+    """Seconds from SIGKILL until the first all-reduce after the restart of all."""
+    stalls = []
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "peer.py"
+        script.write_text(PEER)
+        environment = dict(os.environ, OMP_NUM_THREADS="1")
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers),
+                   "--max-restarts", str(kills + 1), "--monitor-interval", "0.1", str(script), folder]
+        run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for kill in range(kills):
+                wait_for((pathlib.Path(folder) / f"first-{kill}").exists)
+                time.sleep(0.2 + random.random() * 0.3)
+                victim = int((pathlib.Path(folder) / f"pid-{random.randrange(workers)}").read_text())
+                start = time.time()
+                os.kill(victim, signal.SIGKILL)
+                first = pathlib.Path(folder) / f"first-{kill + 1}"
+                wait_for(lambda: first.exists() and first.read_text())
+                stalls.append(float(first.read_text()) - start)
+        finally:
+            run.send_signal(signal.SIGTERM)
+            run.wait()
+    return stalls
+
+
+def show(what, seconds):
+    ordered = sorted(seconds)
+    print(f"{what:58} {statistics.median(ordered):8.3f} {ordered[int(len(ordered) * 0.95)]:8.3f} {ordered[-1]:8.3f}",
+          flush=True)
+    return statistics.median(ordered)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    kills = parser.parse_args().kills
+    random.seed(1)
+    print(f"command: scripts/recovery --kills {kills}; {os.cpu_count()} cores; 4 workers; seconds\n")
+    print(f"{'':58} {'median':>8} {'p95':>8} {'max':>8}")
+    medians = {}
+    for transport in ("shm", "tcp"):
+        survivors, replaced = yoke(transport, kills, signal.SIGKILL, "killed")
+        medians[transport] = show(f"yoke, {transport}: SIGKILL to the survivors' first step", survivors)
+        show(f"yoke, {transport}: SIGKILL to the first step with the new worker", replaced)
+    hung, _ = yoke("shm", max(3, kills // 4), signal.SIGSTOP, "hung")
+    show("yoke, shm: SIGSTOP to the survivors' first step (lease 2 s)", hung)
+    peer = show("torchrun: SIGKILL to the first all-reduce after the restart", torchrun(kills))
+    for transport, median in medians.items():
+        print(f"yoke over torchrun, {transport}: {median / peer:.4f}")
+
+
+if __name__ == "__main__":
+    main()
