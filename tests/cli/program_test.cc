@@ -13,8 +13,9 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::vector<std::vector<std::string>> kCommands = {
-    {"train"}, {"eval"}, {"hash"}, {"replay"}, {"config"}, {"config", "show"}, {"launch"}};
+const std::vector<std::vector<std::string>> kCommands = {{"train"},  {"eval"},   {"hash"},
+                                                         {"replay"}, {"config"}, {"config", "show"},
+                                                         {"launch"}, {"doctor"}};
 
 TEST(Program, HelpNamesEveryCommandAndGoesToStdout) {
   auto answer = yoke({"--help"});
@@ -121,6 +122,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"replay", "digits", "--step", "1"}, "--micro-batch is required"},
         Mistake{{"hash", "no-such-run"}, "there is no run runs/no-such-run"},
         Mistake{{"launch", "-n", "2"}, "launch needs a program"},
+        Mistake{{"doctor", "--ranks", "0"}, "a whole number from 1"},
+        Mistake{{"doctor", "--color", "blue"}, "blue"},
         Mistake{{"launch", "-n", "2", "--", "no-such-program"}, "no program \"no-such-program\""},
         Mistake{{"launch", "-n", "2", "--log-ranks", "2", "--", "true"}, "names rank 2"}));
 

@@ -25,6 +25,25 @@ std::vector<std::pair<std::int64_t, std::int64_t>> random_ranges(std::int64_t le
   return ranges;
 }
 
+/// Aligned blocks of up to eight leaves, each of a random rank, in random order.
+std::vector<Block> scattered_blocks(std::int64_t leaves, int ranks, std::uint64_t seed) {
+  std::vector<Block> blocks;
+  for (std::int64_t leaf = 0; leaf < leaves;) {
+    int level = static_cast<int>(test::mix(leaf, seed, 1) % 4);
+    while ((leaf & ((std::int64_t{1} << level) - 1)) != 0 ||
+           leaf + (std::int64_t{1} << level) > leaves) {
+      --level;
+    }
+    const int owner = static_cast<int>(test::mix(leaf, seed, 2) % ranks);
+    blocks.push_back({.level = level, .index = leaf >> level, .owner = owner});
+    leaf += std::int64_t{1} << level;
+  }
+  for (std::size_t i = blocks.size(); i > 1; --i) {
+    std::swap(blocks[i - 1], blocks[test::mix(i, seed, 3) % i]);
+  }
+  return blocks;
+}
+
 /// The sums of the plan's blocks; each block is a whole counter, so the oracle's order within it is
 /// the plan's.
 template <typename T>
@@ -103,6 +122,98 @@ RC_GTEST_PROP(BlockPlan, AnyPlacementGivesTheBitsOfTheCounter, ()) {
   std::vector<float> out(count);
   plan.evaluate(pointers(sums), bytes_of(out).data(), count, DType::kFloat32);
   RC_ASSERT(test::same_bits(out, serial<float>(leaves, count, seed)));
+}
+
+RC_GTEST_PROP(BlockPlan, ScatteredBlocksGiveTheBitsOfTheCounter, ()) {
+  const auto leaves = *rc::gen::inRange<std::int64_t>(1, 70);
+  const auto ranks = *rc::gen::inRange(1, 9);
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  const auto count = *rc::gen::element<std::size_t>(1, 7, 64, 2500);
+  const auto plan = BlockPlan::of_blocks(scattered_blocks(leaves, ranks, seed), ranks);
+  const auto sums = block_sums<float>(plan, count, seed);
+  std::vector<float> out(count);
+  plan.evaluate(pointers(sums), bytes_of(out).data(), count, DType::kFloat32);
+  RC_ASSERT(test::same_bits(out, serial<float>(leaves, count, seed)));
+}
+
+TEST(BlockPlan, ScatteredBlocksAreListedByOwnerEachOnce) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const auto leaves = static_cast<std::int64_t>(test::mix(seed, 1) % 100 + 1);
+    const int ranks = static_cast<int>(test::mix(seed, 2) % 8 + 1);
+    const auto given = scattered_blocks(leaves, ranks, seed);
+    const auto plan = BlockPlan::of_blocks(given, ranks);
+    std::vector<int> owner_of(leaves, -1);
+    for (const Block& block : given) {
+      std::fill_n(owner_of.begin() + block.first(), 1 << block.level, block.owner);
+    }
+    std::vector<bool> seen(plan.blocks().size());
+    int most = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto positions = plan.positions_of(rank);
+      ASSERT_TRUE(std::is_sorted(positions.begin(), positions.end()));
+      ASSERT_EQ(static_cast<int>(positions.size()), plan.held_by(rank));
+      most = std::max(most, plan.held_by(rank));
+      for (std::size_t i = 0; i < positions.size(); ++i) {
+        const Block& block = plan.blocks()[positions[i]];
+        ASSERT_FALSE(seen[positions[i]]);
+        seen[positions[i]] = true;
+        ASSERT_EQ(block.owner, rank);
+        ASSERT_EQ(plan.place_at_owner(positions[i]), static_cast<int>(i));
+        for (auto leaf = block.first(); leaf <= block.last(); ++leaf) {
+          ASSERT_EQ(owner_of[leaf], rank);
+        }
+        // The neighbour that would complete a larger block is another's, or none's.
+        const auto neighbour = (block.index ^ 1) << block.level;
+        const auto end = neighbour + (std::int64_t{1} << block.level);
+        ASSERT_FALSE(end <= leaves &&
+                     std::all_of(owner_of.begin() + neighbour, owner_of.begin() + end,
+                                 [&](int owner) { return owner == rank; }));
+      }
+    }
+    ASSERT_EQ(most, plan.most_blocks());
+    ASSERT_TRUE(std::all_of(seen.begin(), seen.end(), [](bool yes) { return yes; }));
+    ASSERT_EQ(plan.leaves(), leaves);
+  }
+}
+
+TEST(BlockPlan, BlocksThatAreContiguousGiveThePlanOfTheirRanges) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const auto leaves = static_cast<std::int64_t>(test::mix(seed, 1) % 60 + 1);
+    const BlockPlan ranges(random_ranges(leaves, 4, seed));
+    std::vector<Block> leaf_by_leaf;
+    for (int rank = 0; rank < 4; ++rank) {
+      const auto [first, count] = ranges.range_of(rank);
+      for (auto leaf = first; leaf < first + count; ++leaf) {
+        leaf_by_leaf.push_back({.level = 0, .index = leaf, .owner = rank});
+      }
+    }
+    const auto plan = BlockPlan::of_blocks(leaf_by_leaf, 4);
+    ASSERT_TRUE(plan.contiguous());
+    ASSERT_TRUE(std::equal(plan.blocks().begin(), plan.blocks().end(), ranges.blocks().begin(),
+                           ranges.blocks().end()));
+    ASSERT_EQ(plan.fingerprint(), ranges.fingerprint());
+    for (int rank = 0; rank < 4; ++rank) {
+      ASSERT_EQ(plan.range_of(rank).second, ranges.range_of(rank).second);
+      ASSERT_EQ(plan.blocks_of(rank), ranges.blocks_of(rank));
+    }
+  }
+}
+
+TEST(BlockPlan, AScatteredPlanHasNoRanges) {
+  const auto plan = BlockPlan::of_blocks({{0, 0, 0}, {0, 1, 1}, {0, 2, 0}}, 2);
+  EXPECT_FALSE(plan.contiguous());
+  EXPECT_THROW(plan.range_of(0), InternalError);
+  EXPECT_THROW(plan.blocks_of(0), InternalError);
+  EXPECT_EQ(plan.held_by(0), 2);
+}
+
+TEST(BlockPlan, RefusesBlocksWithHolesOverlapsAndStrangers) {
+  EXPECT_THROW(BlockPlan::of_blocks({{0, 1, 0}}, 1), InternalError);
+  EXPECT_THROW(BlockPlan::of_blocks({{0, 0, 0}, {0, 2, 0}}, 1), InternalError);
+  EXPECT_THROW(BlockPlan::of_blocks({{1, 0, 0}, {0, 1, 0}}, 1), InternalError);
+  EXPECT_THROW(BlockPlan::of_blocks({{0, 0, 0}, {0, 0, 1}}, 2), InternalError);
+  EXPECT_THROW(BlockPlan::of_blocks({{0, 0, 2}}, 2), InternalError);
+  EXPECT_NO_THROW(BlockPlan::of_blocks({}, 2));
 }
 
 TEST(BlockPlan, TheOutputMayBeAnyOperand) {

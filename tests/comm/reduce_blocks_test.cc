@@ -1,4 +1,5 @@
-// Sums over leaves that are placed at random: the bits are those of one thread that counts.
+// Sums over leaves that are placed at random, in ranges and scattered: the bits are those of one
+// thread that counts.
 
 #include <gtest/gtest.h>
 
@@ -25,12 +26,22 @@ BlockPlan random_plan(std::int64_t leaves, int ranks, std::uint64_t seed) {
   return BlockPlan(std::move(ranges));
 }
 
+/// Each leaf of a random rank.
+BlockPlan scattered_plan(std::int64_t leaves, int ranks, std::uint64_t seed) {
+  std::vector<Block> blocks;
+  for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+    const int owner = static_cast<int>(test::mix(leaf, seed) % ranks);
+    blocks.push_back({.level = 0, .index = leaf, .owner = owner});
+  }
+  return BlockPlan::of_blocks(std::move(blocks), ranks);
+}
+
 template <typename T, typename Leaf>
 std::vector<std::vector<T>> my_blocks(const BlockPlan& plan, int rank, std::size_t count,
                                       const Leaf& leaf) {
   std::vector<std::vector<T>> blocks;
-  const auto [first, held] = plan.blocks_of(rank);
-  for (const Block& block : plan.blocks().subspan(first, held)) {
+  for (const int position : plan.positions_of(rank)) {
+    const Block& block = plan.blocks()[position];
     auto& sum = blocks.emplace_back(count);
     for (std::size_t i = 0; i < count; ++i) {
       sum[i] = test::counter_sum<T>(block.last() - block.first() + 1,
@@ -54,7 +65,8 @@ void check_random_plans(TransportKind transport, std::vector<Topology> topologie
     for (int n = 0; n < plans; ++n) {
       const std::uint64_t seed = test::mix(n, ranks);
       const auto leaves = static_cast<std::int64_t>(seed % 40 + 1);
-      const BlockPlan plan = random_plan(leaves, ranks, seed);
+      const BlockPlan plan =
+          n % 2 == 0 ? random_plan(leaves, ranks, seed) : scattered_plan(leaves, ranks, seed);
       const std::size_t count = std::vector<std::size_t>{1, 1023, 1025, 5000}[n % 4];
       const auto leaf = [&](std::int64_t v, std::size_t i) {
         return test::element<float>(v, i, seed);
@@ -90,13 +102,13 @@ TEST(ReduceBlocks, OverTcpToo) {
 TEST(ReduceBlocks, LongBlocksGoThroughInChunks) {
   run_threads(3, [&](World world) {
     auto comm = Communicator::create(world);
-    const BlockPlan plan = BlockPlan::even(7, 3);
+    const BlockPlan plan = scattered_plan(11, 3, 1);
     const std::size_t count = 100003;
     const auto leaf = [&](std::int64_t v, std::size_t i) { return test::element<double>(v, i); };
     const auto mine = my_blocks<double>(plan, world.rank(), count, leaf);
     std::vector<double> want(count), out(count);
     for (std::size_t i = 0; i < count; ++i) {
-      want[i] = test::counter_sum<double>(7, [&](std::int64_t v) { return leaf(v, i); });
+      want[i] = test::counter_sum<double>(11, [&](std::int64_t v) { return leaf(v, i); });
     }
     for (const Topology topology : {Topology::kAuto, Topology::kTree, Topology::kFullMesh}) {
       comm->reduce_blocks(plan, spans(mine), bytes_of(out), DType::kFloat64, topology);

@@ -20,9 +20,9 @@ const fs::path kSource = YOKE_SOURCE_FOLDER;
 
 /// In the order of the house. Before the program stands yoke/yoke.h, the one header of the
 /// library's users.
-const std::vector<std::string> kFolders = {"base",    "observe", "net",    "comm", "optim",
-                                           "tensor",  "data",    "model",  "sync", "checkpoint",
-                                           "elastic", "train",   "yoke.h", "cli"};
+const std::vector<std::string> kFolders = {"base",    "observe", "net",     "comm",   "optim",
+                                           "tensor",  "data",    "model",   "sync",   "checkpoint",
+                                           "elastic", "train",   "cluster", "yoke.h", "cli"};
 
 int floor_of(const std::string& folder) {
   const auto found = std::find(kFolders.begin(), kFolders.end(), folder);

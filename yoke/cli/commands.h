@@ -22,5 +22,6 @@ void add_hash(CLI::App& program, Invocation& invocation);
 void add_replay(CLI::App& program, Invocation& invocation);
 void add_config(CLI::App& program, Invocation& invocation);
 void add_membership(CLI::App& program, Invocation& invocation);
+void add_doctor(CLI::App& program, Invocation& invocation);
 
 }  // namespace yoke::cli

@@ -25,6 +25,7 @@ constexpr const char* kExamples = R"(Examples:
   yoke train examples/digits.toml --dry-run  show what would be done
   yoke eval digits                           evaluate the newest checkpoint of a run
   yoke launch -n 4 -- ./my_program           start any program written for torchrun's variables
+  yoke doctor                                say whether this machine can train, and what to do
 
 A run is a folder, runs/NAME. Values come from the file, YOKE_SECTION_KEY, and --set section.key=value.
 YOKE_LOG=debug|info|warning|error sets how much is said; NO_COLOR and CLICOLOR_FORCE are heeded.
@@ -146,6 +147,7 @@ int run_program(std::vector<std::string> arguments) {
   add_config(program, invocation);
   add_membership(program, invocation);
   add_launch(program, invocation);
+  add_doctor(program, invocation);
   try {
     int code = parse_and_run(program, invocation);
     return with_stdout_complete(code);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "yoke/base/error.h"
 #include "yoke/base/hash.h"
@@ -20,7 +21,6 @@ BlockPlan::BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges)
     const auto [first, count] = ranges_[rank];
     YOKE_ENSURE(count >= 0 && (count == 0 || first == leaves_), "Rank ", rank, " holds ", count,
                 " leaves from ", first, " on, where leaf ", leaves_, " comes next.");
-    const int before = static_cast<int>(blocks_.size());
     const std::int64_t end = leaves_ + count;
     while (leaves_ < end) {
       int level = 0;
@@ -30,8 +30,55 @@ BlockPlan::BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges)
           {.level = level, .index = leaves_ >> level, .owner = static_cast<int>(rank)});
       leaves_ += std::int64_t{1} << level;
     }
-    owned_.emplace_back(before, static_cast<int>(blocks_.size()) - before);
-    most_blocks_ = std::max(most_blocks_, owned_.back().second);
+  }
+  finish(static_cast<int>(ranges_.size()));
+}
+
+BlockPlan BlockPlan::of_blocks(std::vector<Block> blocks, int ranks) {
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Block& a, const Block& b) { return a.first() < b.first(); });
+  BlockPlan plan;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks));
+  bool in_rank_order = true;
+  for (Block block : blocks) {
+    YOKE_ENSURE(block.level >= 0 && block.owner >= 0 && block.owner < ranks &&
+                    block.first() == plan.leaves_,
+                "Rank ", block.owner, " of ", ranks, " holds a block of level ", block.level,
+                " from leaf ", block.first(), " on, where leaf ", plan.leaves_, " comes next.");
+    plan.leaves_ = block.last() + 1;
+    counts[static_cast<std::size_t>(block.owner)] += block.last() + 1 - block.first();
+    in_rank_order &= plan.blocks_.empty() || plan.blocks_.back().owner <= block.owner;
+    while (!plan.blocks_.empty() && plan.blocks_.back().owner == block.owner &&
+           plan.blocks_.back().level == block.level &&
+           plan.blocks_.back().index == (block.index ^ 1)) {
+      block = {.level = block.level + 1, .index = block.index >> 1, .owner = block.owner};
+      plan.blocks_.pop_back();
+    }
+    plan.blocks_.push_back(block);
+  }
+  if (in_rank_order) {
+    std::int64_t first = 0;
+    for (const std::int64_t count : counts) {
+      plan.ranges_.emplace_back(first, count);
+      first += count;
+    }
+  }
+  plan.finish(ranks);
+  return plan;
+}
+
+/// What follows from blocks_, which are in leaf order.
+void BlockPlan::finish(int ranks) {
+  first_position_.assign(static_cast<std::size_t>(ranks) + 1, 0);
+  for (const Block& block : blocks_) ++first_position_[block.owner + 1];
+  most_blocks_ = *std::max_element(first_position_.begin(), first_position_.end());
+  std::partial_sum(first_position_.begin(), first_position_.end(), first_position_.begin());
+  positions_.resize(blocks_.size());
+  auto next = first_position_;
+  for (std::size_t position = 0; position < blocks_.size(); ++position) {
+    const int owner = blocks_[position].owner;
+    place_at_owner_.push_back(next[owner] - first_position_[owner]);
+    positions_[next[owner]++] = static_cast<int>(position);
   }
 
   // The binary counter: two neighbours that make an aligned block of twice the size are combined at
@@ -58,7 +105,21 @@ BlockPlan::BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges)
     additions_.emplace_back(stack.back().slot, right.slot);
   }
   compile();
-  fingerprint_ = xxh3(std::as_bytes(std::span(ranges_)));
+  std::vector<std::int64_t> words{ranks};
+  for (const Block& block : blocks_) {
+    words.insert(words.end(), {block.level, block.index, block.owner});
+  }
+  fingerprint_ = xxh3(std::as_bytes(std::span(words)));
+}
+
+std::pair<std::int64_t, std::int64_t> BlockPlan::range_of(int rank) const {
+  YOKE_ENSURE(contiguous(), "rank ", rank, " holds no range: the plan scatters leaves.");
+  return ranges_[rank];
+}
+
+std::pair<int, int> BlockPlan::blocks_of(int rank) const {
+  YOKE_ENSURE(contiguous(), "rank ", rank, " holds no range: the plan scatters leaves.");
+  return {first_position_[rank], held_by(rank)};
 }
 
 BlockPlan BlockPlan::even(std::int64_t leaves, int ranks) {

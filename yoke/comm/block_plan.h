@@ -33,16 +33,30 @@ class BlockPlan {
   /// rank order. Ranks may have none. Throws InternalError otherwise.
   explicit BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges);
 
+  /// Blocks in any order, from any placement; together they cover 0 .. V-1, each leaf once. Two
+  /// neighbours of one owner that make an aligned block become that block, so that blocks which
+  /// happen to be contiguous in rank order give the plan of their ranges. Throws InternalError
+  /// otherwise.
+  static BlockPlan of_blocks(std::vector<Block> blocks, int ranks);
+
   /// Leaves r*V/W (rounded down) to (r+1)*V/W - 1 for rank r: whole and as even as can be.
   static BlockPlan even(std::int64_t leaves, int ranks);
 
   std::int64_t leaves() const { return leaves_; }
-  int ranks() const { return static_cast<int>(ranges_.size()); }
-  std::pair<std::int64_t, std::int64_t> range_of(int rank) const { return ranges_[rank]; }
+  int ranks() const { return static_cast<int>(first_position_.size()) - 1; }
   /// All blocks in leaf order.
   std::span<const Block> blocks() const { return blocks_; }
-  /// Positions in blocks() of those that `rank` holds: a contiguous run {first, count}.
-  std::pair<int, int> blocks_of(int rank) const { return owned_[rank]; }
+  /// Positions in blocks() of those that `rank` holds, in leaf order.
+  std::span<const int> positions_of(int rank) const {
+    return std::span(positions_).subspan(first_position_[rank], held_by(rank));
+  }
+  /// Which of its owner's blocks, counted from 0, the one at `position` is.
+  int place_at_owner(int position) const { return place_at_owner_[position]; }
+  int held_by(int rank) const { return first_position_[rank + 1] - first_position_[rank]; }
+  /// Whether each rank holds one range of leaves, in rank order. Then only (InternalError):
+  bool contiguous() const { return !ranges_.empty(); }
+  std::pair<std::int64_t, std::int64_t> range_of(int rank) const;  ///< {first, count}
+  std::pair<int, int> blocks_of(int rank) const;  ///< positions_of as {first, count}
   /// The largest number of blocks that one rank holds.
   int most_blocks() const { return most_blocks_; }
   /// Equal for equal plans; for comparing plans between ranks.
@@ -72,12 +86,16 @@ class BlockPlan {
   };
   static constexpr int kOut = -1;
 
+  BlockPlan() = default;
+  void finish(int ranks);
   void compile();
 
   std::int64_t leaves_ = 0;
-  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges_;  ///< empty: not contiguous
   std::vector<Block> blocks_;
-  std::vector<std::pair<int, int>> owned_;
+  std::vector<int> positions_;       ///< of the blocks, by owner
+  std::vector<int> first_position_;  ///< positions_ of rank r begin here; one more at the end
+  std::vector<int> place_at_owner_;
   std::vector<std::pair<int, int>> additions_;
   std::vector<Step> steps_;
   int scratches_ = 0;

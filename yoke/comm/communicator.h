@@ -135,7 +135,7 @@ class Communicator {
   virtual void send(std::span<const std::byte> data, int peer) = 0;
   virtual void receive(std::span<std::byte> data, int peer) = 0;
 
-  /// The canonical sum over blocks: `mine[i]` is block plan.blocks_of(rank()).first + i, of
+  /// The canonical sum over blocks: `mine[i]` is block plan.positions_of(rank())[i], of
   /// out.size() bytes of float32 or float64. Every rank gets the same bits in `out`. kFullMesh (the
   /// default): slices at multiples of 1,024 elements, each owned by one rank, which receives all
   /// blocks of it, adds and hands the sum to all; rank r sends blocks_r * (N - slice_r) + (W - 1) *

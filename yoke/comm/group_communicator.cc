@@ -204,9 +204,9 @@ void GroupCommunicator::reduce_blocks(const BlockPlan& plan,
     throw ConfigError(cat("reduce_blocks wants a plan of at least one leaf for ", size(),
                           " ranks; this one has ", plan.leaves(), " for ", plan.ranks(), "."));
   }
-  if (static_cast<int>(mine.size()) != plan.blocks_of(rank()).second) {
+  if (static_cast<int>(mine.size()) != plan.held_by(rank())) {
     throw ConfigError(cat("reduce_blocks got ", mine.size(), " blocks of rank ", rank(),
-                          ", which holds ", plan.blocks_of(rank()).second, " in the plan."));
+                          ", which holds ", plan.held_by(rank()), " in the plan."));
   }
   for (const auto& block : mine) {
     if (block.size() != out.size()) {

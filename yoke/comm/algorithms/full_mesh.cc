@@ -39,21 +39,21 @@ void mesh_reduce_blocks(const Link& link, const BlockPlan& plan,
   const auto slice = [&](int rank) { return slice_of(link.tag.count, link.size(), rank, grain); };
   const Slice own = slice(link.rank());
   const std::size_t bytes = own.count * width;
-  const auto [first, held] = plan.blocks_of(link.rank());
+  const auto held = plan.positions_of(link.rank());
 
   const auto arrived =
-      std::make_unique_for_overwrite<std::byte[]>((plan.blocks().size() - held) * bytes);
+      std::make_unique_for_overwrite<std::byte[]>((plan.blocks().size() - held.size()) * bytes);
   std::vector<const std::byte*> operands(plan.blocks().size());
   std::vector<net::Outgoing> out_messages;
   std::vector<net::Incoming> in_messages;
-  for (int i = 0; i < held; ++i) operands[first + i] = own.of(mine[i], width).data();
+  for (std::size_t i = 0; i < held.size(); ++i) operands[held[i]] = own.of(mine[i], width).data();
   std::byte* room = arrived.get();
   for (const int peer : peers_of(link)) {
     for (const auto& block : mine) out_messages.push_back({peer, slice(peer).of(block, width)});
-    const auto [peer_first, peer_held] = plan.blocks_of(peer);
-    for (int i = 0; i < peer_held; ++i, room += bytes) {
+    for (const int position : plan.positions_of(peer)) {
       in_messages.push_back({peer, {room, bytes}});
-      operands[peer_first + i] = room;
+      operands[position] = room;
+      room += bytes;
     }
   }
   link.exchange(out_messages, in_messages);

@@ -19,10 +19,9 @@ int tree_reduce(const Link& link, const BlockPlan& plan,
   // apart from `out`, which stays as it was until every contribution has come.
   std::map<int, std::unique_ptr<std::byte[]>> partial;
   std::unique_ptr<std::byte[]> arrived;
-  const int first = plan.blocks_of(link.rank()).first;
   const auto value = [&](int slot) -> const std::byte* {
     const auto sum = partial.find(slot);
-    return sum != partial.end() ? sum->second.get() : mine[slot - first].data();
+    return sum != partial.end() ? sum->second.get() : mine[plan.place_at_owner(slot)].data();
   };
 
   for (const auto& [left, right] : plan.additions()) {

@@ -101,12 +101,11 @@ void Direct::one_shot(const Call& call, const BlockPlan& plan, Blocks mine,
   }
   begin_call(call, 0, on_the_line ? mine[0] : std::span<const std::byte>());
   operands_.clear();
-  for (int peer = 0; peer < size(); ++peer) {
-    const int blocks = plan.blocks_of(peer).second;
-    for (int i = 0; i < blocks; ++i) {
-      operands_.push_back(on_the_line ? lines_.payload(peer)
-                                      : stage(peer, phase()) + i * out.size());
-    }
+  for (int position = 0; position < static_cast<int>(plan.blocks().size()); ++position) {
+    const int peer = plan.blocks()[position].owner;
+    operands_.push_back(on_the_line
+                            ? lines_.payload(peer)
+                            : stage(peer, phase()) + plan.place_at_owner(position) * out.size());
   }
   plan.fold(operands_, out.data(), call.tag.count, call.tag.dtype, call.op());
   count((plan.blocks().size() - mine.size()) * out.size());
@@ -118,6 +117,7 @@ void Direct::staged(const Call& call, const BlockPlan& plan, Blocks mine, std::s
   const std::size_t width = size_of(call.tag.dtype);
   const std::size_t grain = kLineBytes / width;
   const std::size_t room = kStageBytes / plan.most_blocks() / kLineBytes * kLineBytes;
+  YOKE_ENSURE(room > 0, plan.most_blocks(), " blocks of one rank do not fit its stage.");
   const std::size_t chunk = room / width;
   const std::size_t total = call.tag.count;
 
@@ -145,12 +145,11 @@ void Direct::staged(const Call& call, const BlockPlan& plan, Blocks mine, std::s
   std::vector<const std::byte*> operands(plan.blocks().size());
   const auto reduce_slice = [&](const Chunk& part) {
     const Slice own = slice(part, rank());
-    std::size_t next = 0;
-    for (int peer = 0; peer < size(); ++peer) {
-      for (int i = 0; i < plan.blocks_of(peer).second; ++i) {
-        operands[next++] = peer == rank() ? mine[i].data() + (part.first + own.first) * width
+    for (int position = 0; position < static_cast<int>(operands.size()); ++position) {
+      const int peer = plan.blocks()[position].owner;
+      const int i = plan.place_at_owner(position);
+      operands[position] = peer == rank() ? mine[i].data() + (part.first + own.first) * width
                                           : stage(peer, phase()) + i * room + own.first * width;
-      }
     }
     std::byte* reduced = out.data() + (part.first + own.first) * width;
     plan.fold(operands, reduced, own.count, call.tag.dtype, call.op());
