@@ -12,8 +12,10 @@
 #include <tuple>
 
 #include "tests/checkpoint/sample.h"
+#include "tests/support/captured_stderr.h"
 #include "tests/support/kill_at_syscall.h"
 #include "yoke/base/error.h"
+#include "yoke/checkpoint/recovery.h"
 
 namespace yoke::checkpoint {
 namespace {
@@ -75,6 +77,31 @@ TEST(TornCheckpoint, AKilledFirstSaveLeavesNoneOrAll) {
 TEST(TornCheckpoint, AKilledSaveOfTheSameStepLeavesOneOfThem) {
   EXPECT_EQ(kill_everywhere([](const RunFolder& folder) { test::save(folder, 2, 10); }, 2, 20),
             (Found{{2, 10}, {2, 20}}));
+}
+
+TEST(TornCheckpoint, AKilledRecoveryLosesNothingAndTheNextOneEndsTheSame) {
+  const test::CapturedStderr log;
+  const TemporaryFolder original;
+  {
+    const RunFolder folder(original.path());
+    for (int step = 1; step <= 3; ++step) test::save(folder, step, 10 * step, 3);
+    for (int step : {2, 3}) fs::remove(folder.checkpoint(step) / "shard-0000.bin");
+    fs::remove(folder.run_id());
+  }
+  std::size_t kills = 0;
+  for (bool killed = true; killed;) {
+    const TemporaryFolder temporary;
+    const RunFolder folder(temporary.path() / "run");
+    fs::copy(original.path(), folder.root(), fs::copy_options::recursive);
+    killed = test::kill_at_syscall(kills + 1, [&] { recover_newest(folder); });
+    kills += killed ? 1 : 0;
+    EXPECT_EQ(recover_newest(folder).step, 1);
+    remove_leftovers(folder);
+    EXPECT_THAT(test::listing(folder), ElementsAre("LATEST", "damaged-step-00000002",
+                                                   "damaged-step-00000003", "step-00000001"));
+    EXPECT_EQ(read_file(folder.latest()), "step-00000001\n");
+  }
+  EXPECT_GE(kills, 30u);
 }
 
 /// How a process ended that did `work`: a signal, or 0 for none, 1 for IoError.

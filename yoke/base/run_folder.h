@@ -24,6 +24,7 @@ class RunFolder {
   std::filesystem::path events() const { return root_ / "events.jsonl"; }
   std::filesystem::path traffic() const { return root_ / "traffic.json"; }
   std::filesystem::path faults_fired() const { return root_ / "faults.fired"; }
+  std::filesystem::path run_id() const { return root_ / "run.id"; }
   std::filesystem::path lock() const { return root_ / "lock"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
   std::filesystem::path log_out(int rank) const;    ///< logs/rank-0003.out

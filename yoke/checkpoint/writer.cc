@@ -13,6 +13,7 @@
 #include "yoke/base/hash.h"
 #include "yoke/checkpoint/manifest.h"
 #include "yoke/checkpoint/reader.h"
+#include "yoke/checkpoint/run_id.h"
 
 namespace yoke::checkpoint {
 
@@ -97,6 +98,7 @@ void write(const RunFolder& folder, const Snapshot& snapshot, const nlohmann::js
     manifest["generation"] = options.generation;
     manifest["world_size"] = options.world_size;
     manifest["time"] = utc_now();
+    manifest["run_id"] = establish_run_id(folder);
     manifest["run"] = extra;
     write_durably(temporary / kManifestName, seal(std::move(manifest)));
     sync_folder(temporary);
