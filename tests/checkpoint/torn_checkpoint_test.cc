@@ -79,6 +79,38 @@ TEST(TornCheckpoint, AKilledSaveOfTheSameStepLeavesOneOfThem) {
             (Found{{2, 10}, {2, 20}}));
 }
 
+TEST(TornCheckpoint, AKilledSaveThatRemovesManyLeavesThoseThatAreToStay) {
+  const TemporaryFolder original;
+  for (int step = 1; step <= 6; ++step) {
+    test::save(RunFolder(original.path()), step, 10 * step,
+               {.keep_last = 9, .evaluation_loss = step == 2 ? 0.1 : 0.5});
+  }
+  std::size_t kills = 0;
+  for (bool killed = true; killed;) {
+    const TemporaryFolder temporary;
+    const RunFolder folder(temporary.path() / "run");
+    fs::copy(original.path(), folder.root(), fs::copy_options::recursive);
+    killed = test::kill_at_syscall(kills + 1, [&] {
+      test::save(folder, 7, 70, {.keep_last = 2, .keep_every = 4, .keep_best = 1});
+    });
+    kills += killed ? 1 : 0;
+    remove_leftovers(folder);
+    const auto steps = steps_present(folder);
+    const std::int64_t newest = steps.back();
+    EXPECT_TRUE(newest == 7 || newest == 6);
+    EXPECT_THAT(steps, testing::IsSupersetOf({2, 4, 6}));
+    // Whole ones only, and none goes before the new one is found.
+    for (const auto step : steps) test::expect_is(Reader(folder, step), step, 10 * step);
+    if (newest == 6) {
+      EXPECT_EQ(steps.size(), 6u);
+    }
+    if (!killed) {
+      EXPECT_THAT(steps, ElementsAre(2, 4, 6, 7));
+    }
+  }
+  EXPECT_GE(kills, 60u);
+}
+
 TEST(TornCheckpoint, AKilledRecoveryLosesNothingAndTheNextOneEndsTheSame) {
   const test::CapturedStderr log;
   const TemporaryFolder original;

@@ -67,26 +67,6 @@ TensorEntry tensor_from(const nlohmann::json& json, const std::string& name,
   return tensor;
 }
 
-void fill(Contents& contents, const nlohmann::json& manifest) {
-  contents.generation = manifest.value("generation", std::uint64_t{0});
-  contents.world_size = manifest.value("world_size", 1);
-  contents.time = manifest.value("time", "");
-  if (const auto loss = manifest.find("evaluation_loss");
-      loss != manifest.end() && loss->is_number())
-    contents.evaluation_loss = loss->get<double>();
-  contents.run = manifest.at("run");
-  for (const auto& file : manifest.at("files")) {
-    const std::string name = file.at("name");
-    contents.files[name] = file_from(file, name, contents.where);
-  }
-  for (const auto& json : manifest.at("tensors")) {
-    const std::string name = json.at("name");
-    const auto tensor = tensor_from(json, name, contents.where);
-    require_whole(tensor, name, contents);
-    contents.tensors[name] = tensor;
-  }
-}
-
 }  // namespace
 
 std::uint64_t Contents::bytes() const {
@@ -95,34 +75,53 @@ std::uint64_t Contents::bytes() const {
   return sum;
 }
 
-Contents contents_of(const RunFolder& folder, std::int64_t step) {
+Contents contents_from(const nlohmann::json& manifest, const std::string& where) {
   Contents contents;
-  contents.where = (folder.checkpoint(step) / kManifestName).string();
+  contents.where = where;
+  try {
+    contents.step = manifest.at("step");
+    contents.generation = manifest.value("generation", std::uint64_t{0});
+    contents.world_size = manifest.value("world_size", 1);
+    contents.time = manifest.value("time", "");
+    contents.run_id = manifest.value("run_id", "");
+    if (const auto loss = manifest.find("evaluation_loss");
+        loss != manifest.end() && loss->is_number())
+      contents.evaluation_loss = loss->get<double>();
+    contents.run = manifest.at("run");
+    for (const auto& file : manifest.at("files")) {
+      const std::string name = file.at("name");
+      contents.files[name] = file_from(file, name, where);
+    }
+    for (const auto& json : manifest.at("tensors")) {
+      const std::string name = json.at("name");
+      const auto tensor = tensor_from(json, name, where);
+      require_whole(tensor, name, contents);
+      contents.tensors[name] = tensor;
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError(cat(where, " lacks a field: ", error.what()));
+  } catch (const ConfigError& error) {
+    throw CheckpointError(cat(where, ": ", error.what()));
+  }
+  return contents;
+}
+
+Contents contents_of(const RunFolder& folder, std::int64_t step) {
+  const std::string where = (folder.checkpoint(step) / kManifestName).string();
   std::string text;
   try {
-    text = InputFile(contents.where).all();
+    text = InputFile(where).all();
   } catch (const CheckpointError& error) {
     throw CheckpointError(
         cat("there is no complete checkpoint of step ", step, ": ", error.what()));
   }
-  try {
-    const nlohmann::json manifest = unseal(text, contents.where);
-    contents.step = manifest.at("step");
-    if (contents.step != step) {
-      throw CheckpointError(
-          cat(contents.where, " is of step ", contents.step, ", not of step ", step, "."));
-    }
-    contents.run_id = manifest.value("run_id", "");
-    const auto own = run_id_of(folder);
-    if (own && !contents.run_id.empty() && contents.run_id != *own) {
-      throw CheckpointError(cat(contents.where, " belongs to another run (", contents.run_id,
-                                "; this one is ", *own, ")."));
-    }
-    fill(contents, manifest);
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(cat(contents.where, " lacks a field: ", error.what()));
-  } catch (const ConfigError& error) {
-    throw CheckpointError(cat(contents.where, ": ", error.what()));
+  Contents contents = contents_from(unseal(text, where), where);
+  if (contents.step != step)
+    throw CheckpointError(cat(where, " is of step ", contents.step, ", not of step ", step, "."));
+  const auto own = run_id_of(folder);
+  if (own && !contents.run_id.empty() && contents.run_id != *own) {
+    throw CheckpointError(
+        cat(where, " belongs to another run (", contents.run_id, "; this one is ", *own, ")."));
   }
   return contents;
 }

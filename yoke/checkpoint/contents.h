@@ -49,6 +49,9 @@ struct Contents {
   std::uint64_t bytes() const;
 };
 
+/// What a manifest (without its seal) says. Throws CheckpointError that begins with `where`.
+Contents contents_from(const nlohmann::json& manifest, const std::string& where);
+
 /// Reads the manifest of a step. Throws CheckpointError: missing, damaged, of another step, or of
 /// another run than the one whose folder this is.
 Contents contents_of(const RunFolder& folder, std::int64_t step);
