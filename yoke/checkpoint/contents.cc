@@ -1,33 +1,14 @@
 #include "yoke/checkpoint/contents.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "yoke/base/error.h"
 #include "yoke/checkpoint/input_file.h"
 #include "yoke/checkpoint/manifest.h"
 #include "yoke/checkpoint/run_id.h"
+#include "yoke/checkpoint/shape.h"
 
 namespace yoke::checkpoint {
 
 namespace {
-
-constexpr std::uint64_t kMostElements = std::uint64_t{1}
-                                        << 56;  // times eight bytes fits into 64 bits
-
-std::uint64_t elements_of(const std::vector<std::int64_t>& shape, const std::string& name,
-                          const std::string& where) {
-  const bool is_empty = std::ranges::find(shape, 0) != shape.end();
-  std::uint64_t elements = 1;
-  for (const std::int64_t extent : shape) {
-    if (extent < 0 ||
-        (!is_empty && elements > kMostElements / static_cast<std::uint64_t>(extent))) {
-      throw CheckpointError(cat(where, ": the shape of ", name, " is impossible."));
-    }
-    elements = is_empty ? 0 : elements * static_cast<std::uint64_t>(extent);
-  }
-  return elements;
-}
 
 void require_whole(const TensorEntry& tensor, const std::string& name, const Contents& contents) {
   const std::uint64_t width = size_of(tensor.dtype);
@@ -59,7 +40,9 @@ TensorEntry tensor_from(const nlohmann::json& json, const std::string& name,
   TensorEntry tensor;
   tensor.dtype = dtype_from(json.at("dtype").get<std::string>());
   tensor.shape = json.at("shape").get<std::vector<std::int64_t>>();
-  tensor.elements = elements_of(tensor.shape, name, where);
+  const auto elements = elements_of(tensor.shape);
+  if (!elements) throw CheckpointError(cat(where, ": the shape of ", name, " is impossible."));
+  tensor.elements = *elements;
   for (const auto& piece : json.at("pieces")) {
     tensor.pieces.push_back(
         {piece.at("file"), piece.at("offset"), piece.at("first"), piece.at("count")});
