@@ -5,6 +5,7 @@
 #include <set>
 
 #include "yoke/base/error.h"
+#include "yoke/base/log.h"
 #include "yoke/checkpoint/shape.h"
 #include "yoke/checkpoint/state_dict_pickle.h"
 #include "yoke/checkpoint/zip_archive.h"
@@ -94,6 +95,8 @@ Weights read_torch_file(const InputFile& file) {
   const ZipArchive archive(file);
   const std::string prefix = prefix_of(archive, where);
   require_little_endian(archive, prefix, where);
+  if (!archive.has_checksums())
+    log_warning(where, " was saved without checksums: damage to it would not be noticed.");
   Weights weights;
   std::set<std::string> verified;
   for (const auto& tensor : read_state_dict_pickle(archive.read(prefix + kPickle), where)) {

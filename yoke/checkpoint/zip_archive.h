@@ -26,6 +26,9 @@ class ZipArchive {
   const std::map<std::string, Entry>& entries() const { return entries_; }
   /// Throws if there is none of that name, or it is compressed.
   const Entry& entry(const std::string& name) const;
+  /// False for one that was saved with torch.serialization.set_crc32_options(False): then there is
+  /// nothing to compare with.
+  bool has_checksums() const { return has_checksums_; }
   /// Compares the entry with its checksum, by pieces of 1 MiB.
   void verify(const std::string& name) const;
   /// Verified.
@@ -33,6 +36,7 @@ class ZipArchive {
 
  private:
   const InputFile& file_;
+  bool has_checksums_ = false;
   std::map<std::string, Entry> entries_;
 };
 

@@ -42,6 +42,10 @@ save("net.pt", Net().state_dict())
 save("net-protocol-4.pt", Net().state_dict(), pickle_protocol=4)
 save("dict.pt", {"w": torch.randn(3, 4)})
 
+torch.serialization.set_crc32_options(False)
+save("no-checksums.pt", {"w": torch.randn(3, 4)})
+torch.serialization.set_crc32_options(True)
+
 base = torch.arange(24.0)
 save(
     "views.pt",
