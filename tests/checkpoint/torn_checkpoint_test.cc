@@ -35,6 +35,14 @@ std::pair<std::int64_t, std::uint64_t> found_in(const RunFolder& folder) {
   return {step, seed};
 }
 
+/// LATEST may name an older one than there is, and never one that is not there or not whole.
+void expect_latest_is_whole(const RunFolder& folder) {
+  if (!fs::exists(folder.latest())) return;
+  const std::string name = read_file(folder.latest());
+  ASSERT_TRUE(name.starts_with("step-")) << name;
+  EXPECT_NO_THROW(Reader(folder, std::stoll(name.substr(5)))) << name;
+}
+
 /// Kills a save of (step, seed) at each of its system calls, on top of what `before` has written.
 std::set<std::pair<std::int64_t, std::uint64_t>> kill_everywhere(
     const std::function<void(const RunFolder&)>& before, std::int64_t step, std::uint64_t seed) {
@@ -49,6 +57,7 @@ std::set<std::pair<std::int64_t, std::uint64_t>> kill_everywhere(
     killed = test::kill_at_syscall(kills + 1, [&] { test::save(folder, step, seed, 1); });
     kills += killed ? 1 : 0;
     found.insert(found_in(folder));
+    expect_latest_is_whole(folder);
     remove_leftovers(folder);
     for (const auto& name : test::listing(folder))
       EXPECT_THAT(name, AnyOf("LATEST", testing::MatchesRegex("step-[0-9]+")));
