@@ -36,6 +36,10 @@ struct Injury {
   std::function<void(const fs::path& checkpoint, const RunFolder& folder)> apply;
 };
 
+void PrintTo(const Injury& injury, std::ostream* out) {
+  *out << injury.name;
+}
+
 std::vector<Injury> injuries() {
   const std::string shard = "shard-0000.bin", manifest = kManifestName;
   return {{"FlippedFirstBitOfShard", shard,
