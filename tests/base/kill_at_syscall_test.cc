@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 #include <thread>
 
@@ -54,6 +55,34 @@ TEST(KillAtSyscall, AFailingChildIsAnError) {
 TEST(KillAtSyscall, LeavesNoProcess) {
   kill_at_syscall(1, [] { ::getpid(); });
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+TEST(DisturbedCalls, FailAsAskedAndThoseAfterThemAreNamed) {
+  Pipe pipe;
+  const auto work = [&] {
+    const long first = ::syscall(SYS_write, pipe.ends[1], "xy", 2);
+    const int error = errno;
+    const long second = ::syscall(SYS_write, pipe.ends[1], "xy", 2);
+    if (first != -1 || error != EIO || second != 2) throw std::runtime_error("not as asked");
+  };
+  const auto disturbed = fail_at_syscall(1, SYS_write, EIO, work);
+  EXPECT_TRUE(disturbed.happened);
+  EXPECT_TRUE(disturbed.call.path.starts_with("pipe:")) << disturbed.call.path;
+  ASSERT_EQ(disturbed.after.size(), 2u) << "the second write, and the end";
+  EXPECT_EQ(disturbed.after[0].number, SYS_write);
+  EXPECT_EQ(disturbed.after[0].path, disturbed.call.path);
+  EXPECT_EQ(pipe.drain(), 2u);
+  EXPECT_FALSE(fail_at_syscall(3, SYS_write, EIO, [&] { ::getppid(); }).happened);
+}
+
+TEST(DisturbedCalls, AShortWriteTakesOneByte) {
+  Pipe pipe;
+  EXPECT_TRUE(shorten_write(2, [&] {
+                if (::syscall(SYS_write, pipe.ends[1], "abc", 3) != 3 ||
+                    ::syscall(SYS_write, pipe.ends[1], "abc", 3) != 1)
+                  throw std::runtime_error("not as asked");
+              }).happened);
+  EXPECT_EQ(pipe.drain(), 4u);
 }
 
 TEST(SystemCalls, AreNamedInOrder) {

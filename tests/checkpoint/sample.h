@@ -58,6 +58,13 @@ inline void save(const RunFolder& folder, std::int64_t step, std::uint64_t seed,
   checkpoint::write(folder, state.snapshot, state.extra(), {.keep_last = keep_last}, faults);
 }
 
+inline void save(const RunFolder& folder, std::int64_t step, std::uint64_t seed,
+                 const checkpoint::WriteOptions& options) {
+  const SampleState state(step, seed);
+  FaultPlan no_faults;
+  checkpoint::write(folder, state.snapshot, state.extra(), options, no_faults);
+}
+
 /// Every byte of it, as written by save().
 inline void expect_is(const checkpoint::Reader& reader, std::int64_t step, std::uint64_t seed) {
   const SampleState state(step, seed);

@@ -12,8 +12,10 @@
 #include <tuple>
 
 #include "tests/checkpoint/sample.h"
+#include "tests/support/captured_stderr.h"
 #include "tests/support/kill_at_syscall.h"
 #include "yoke/base/error.h"
+#include "yoke/checkpoint/recovery.h"
 
 namespace yoke::checkpoint {
 namespace {
@@ -33,6 +35,14 @@ std::pair<std::int64_t, std::uint64_t> found_in(const RunFolder& folder) {
   return {step, seed};
 }
 
+/// LATEST may name an older one than there is, and never one that is not there or not whole.
+void expect_latest_is_whole(const RunFolder& folder) {
+  if (!fs::exists(folder.latest())) return;
+  const std::string name = read_file(folder.latest());
+  ASSERT_TRUE(name.starts_with("step-")) << name;
+  EXPECT_NO_THROW(Reader(folder, std::stoll(name.substr(5)))) << name;
+}
+
 /// Kills a save of (step, seed) at each of its system calls, on top of what `before` has written.
 std::set<std::pair<std::int64_t, std::uint64_t>> kill_everywhere(
     const std::function<void(const RunFolder&)>& before, std::int64_t step, std::uint64_t seed) {
@@ -47,6 +57,7 @@ std::set<std::pair<std::int64_t, std::uint64_t>> kill_everywhere(
     killed = test::kill_at_syscall(kills + 1, [&] { test::save(folder, step, seed, 1); });
     kills += killed ? 1 : 0;
     found.insert(found_in(folder));
+    expect_latest_is_whole(folder);
     remove_leftovers(folder);
     for (const auto& name : test::listing(folder))
       EXPECT_THAT(name, AnyOf("LATEST", testing::MatchesRegex("step-[0-9]+")));
@@ -75,6 +86,63 @@ TEST(TornCheckpoint, AKilledFirstSaveLeavesNoneOrAll) {
 TEST(TornCheckpoint, AKilledSaveOfTheSameStepLeavesOneOfThem) {
   EXPECT_EQ(kill_everywhere([](const RunFolder& folder) { test::save(folder, 2, 10); }, 2, 20),
             (Found{{2, 10}, {2, 20}}));
+}
+
+TEST(TornCheckpoint, AKilledSaveThatRemovesManyLeavesThoseThatAreToStay) {
+  const TemporaryFolder original;
+  for (int step = 1; step <= 6; ++step) {
+    test::save(RunFolder(original.path()), step, 10 * step,
+               {.keep_last = 9, .evaluation_loss = step == 2 ? 0.1 : 0.5});
+  }
+  std::size_t kills = 0;
+  for (bool killed = true; killed;) {
+    const TemporaryFolder temporary;
+    const RunFolder folder(temporary.path() / "run");
+    fs::copy(original.path(), folder.root(), fs::copy_options::recursive);
+    killed = test::kill_at_syscall(kills + 1, [&] {
+      test::save(folder, 7, 70, {.keep_last = 2, .keep_every = 4, .keep_best = 1});
+    });
+    kills += killed ? 1 : 0;
+    remove_leftovers(folder);
+    const auto steps = steps_present(folder);
+    const std::int64_t newest = steps.back();
+    EXPECT_TRUE(newest == 7 || newest == 6);
+    EXPECT_THAT(steps, testing::IsSupersetOf({2, 4, 6}));
+    // Whole ones only, and none goes before the new one is found.
+    for (const auto step : steps) test::expect_is(Reader(folder, step), step, 10 * step);
+    if (newest == 6) {
+      EXPECT_EQ(steps.size(), 6u);
+    }
+    if (!killed) {
+      EXPECT_THAT(steps, ElementsAre(2, 4, 6, 7));
+    }
+  }
+  EXPECT_GE(kills, 60u);
+}
+
+TEST(TornCheckpoint, AKilledRecoveryLosesNothingAndTheNextOneEndsTheSame) {
+  const test::CapturedStderr log;
+  const TemporaryFolder original;
+  {
+    const RunFolder folder(original.path());
+    for (int step = 1; step <= 3; ++step) test::save(folder, step, 10 * step, 3);
+    for (int step : {2, 3}) fs::remove(folder.checkpoint(step) / "shard-0000.bin");
+    fs::remove(folder.run_id());
+  }
+  std::size_t kills = 0;
+  for (bool killed = true; killed;) {
+    const TemporaryFolder temporary;
+    const RunFolder folder(temporary.path() / "run");
+    fs::copy(original.path(), folder.root(), fs::copy_options::recursive);
+    killed = test::kill_at_syscall(kills + 1, [&] { recover_newest(folder); });
+    kills += killed ? 1 : 0;
+    EXPECT_EQ(recover_newest(folder).step, 1);
+    remove_leftovers(folder);
+    EXPECT_THAT(test::listing(folder), ElementsAre("LATEST", "damaged-step-00000002",
+                                                   "damaged-step-00000003", "step-00000001"));
+    EXPECT_EQ(read_file(folder.latest()), "step-00000001\n");
+  }
+  EXPECT_GE(kills, 30u);
 }
 
 /// How a process ended that did `work`: a signal, or 0 for none, 1 for IoError.

@@ -15,13 +15,12 @@ TEST(Budget, InfrastructureIsTriedAgainWhileThereIsProgress) {
   Budget budget(3);
   for (int step = 0; step < 100; ++step) {
     EXPECT_TRUE(budget.failed(kKilled, step).restart);
-    budget.progress(step + 1);
+    budget.made_progress();
   }
 }
 
 TEST(Budget, ThreeFailuresInARowWithoutAStepAreTheLast) {
   Budget budget(3);
-  budget.progress(7);
   EXPECT_EQ(budget.failed(kKilled, 7).after, Clock::duration::zero()) << "the first costs no pause";
   EXPECT_EQ(budget.failed(kKilled, 7).after, std::chrono::milliseconds(100));
   EXPECT_EQ(budget.failed(kKilled, 7).after, std::chrono::milliseconds(200));
@@ -30,13 +29,13 @@ TEST(Budget, ThreeFailuresInARowWithoutAStepAreTheLast) {
   EXPECT_EQ(last.exit_code, kExitDoNotRestart);
 }
 
-TEST(Budget, AStepThatIsRedoneIsNoProgress) {
-  Budget budget(1);
-  budget.progress(7);
+TEST(Budget, ProgressThatIsHeardOfTooLateForgivesAllButTheLastFailure) {
+  Budget budget(2);
   EXPECT_TRUE(budget.failed(kKilled, 7).restart);
-  budget.progress(6);
-  budget.progress(7);
-  EXPECT_FALSE(budget.failed(kKilled, 7).restart);
+  EXPECT_TRUE(budget.failed(kKilled, 9).restart);
+  budget.had_made_progress();
+  EXPECT_TRUE(budget.failed(kKilled, 9).restart);
+  EXPECT_FALSE(budget.failed(kKilled, 9).restart);
 }
 
 TEST(Budget, AnExceptionTwiceAtOneStepIsTheUsers) {
@@ -52,7 +51,7 @@ TEST(Budget, AnExceptionAtAnotherStepIsAnother) {
   Budget budget(10);
   for (int step = 0; step < 5; ++step) {
     EXPECT_TRUE(budget.failed(kThrew, step).restart);
-    budget.progress(step + 1);
+    budget.made_progress();
   }
 }
 
@@ -60,7 +59,7 @@ TEST(Budget, MemoryIsTriedOnceMore) {
   const WorkerEnd starved{.exit_code = 137, .signal = 9, .out_of_memory = true};
   Budget budget(10);
   EXPECT_TRUE(budget.failed(starved, 3).restart);
-  budget.progress(50);
+  budget.made_progress();
   const Ruling second = budget.failed(starved, 50);
   EXPECT_FALSE(second.restart);
   EXPECT_EQ(second.exit_code, 137);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -90,7 +92,45 @@ class Tracer {
     }
   }
 
+  /// The call at whose entry the child stands.
+  SystemCall current() const {
+    const user_regs_struct registers = this->registers();
+    std::error_code none;
+    const auto path = std::filesystem::read_symlink(
+        "/proc/" + std::to_string(stopped_) + "/fd/" + std::to_string(registers.rdi), none);
+    return {static_cast<long>(registers.orig_rax), path.string()};
+  }
+
+  /// It does not happen, and returns `error`.
+  void fail_current(int error) {
+    user_regs_struct registers = this->registers();
+    registers.orig_rax = static_cast<unsigned long long>(-1);
+    set(registers);
+    resume(stopped_, 0);
+    int status = 0;
+    if (::waitpid(stopped_, &status, __WALL) != stopped_ || !WIFSTOPPED(status)) fail("waitpid");
+    registers = this->registers();
+    registers.rax = static_cast<unsigned long long>(-static_cast<long long>(error));
+    set(registers);
+  }
+
+  /// Its third argument becomes 1.
+  void shorten_current() {
+    user_regs_struct registers = this->registers();
+    registers.rdx = 1;
+    set(registers);
+  }
+
  private:
+  user_regs_struct registers() const {
+    user_regs_struct registers{};
+    if (::ptrace(PTRACE_GETREGS, stopped_, nullptr, &registers) != 0) fail("ptrace");
+    return registers;
+  }
+  void set(user_regs_struct registers) const {
+    if (::ptrace(PTRACE_SETREGS, stopped_, nullptr, &registers) != 0) fail("ptrace");
+  }
+
   static std::string ended(const std::string& how, int value) {
     return "the traced child ended " + how + std::to_string(value);
   }
@@ -109,6 +149,23 @@ class Tracer {
   bool reaped_ = false;
 };
 
+Disturbed disturb(std::size_t n, long number, const std::function<void()>& work,
+                  const std::function<void(Tracer&)>& how) {
+  Tracer tracer(work);
+  Disturbed result;
+  std::size_t seen = 0;
+  for (long call = tracer.next_call(); call >= 0; call = tracer.next_call()) {
+    if (result.happened) {
+      result.after.push_back(tracer.current());
+    } else if (call == number && ++seen == n) {
+      result.happened = true;
+      result.call = tracer.current();
+      how(tracer);
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 bool kill_at_syscall(std::size_t n, const std::function<void()>& work) {
@@ -124,6 +181,15 @@ std::vector<long> system_calls_of(const std::function<void()>& work) {
   std::vector<long> calls;
   for (long call = tracer.next_call(); call >= 0; call = tracer.next_call()) calls.push_back(call);
   return calls;
+}
+
+Disturbed fail_at_syscall(std::size_t n, long number, int error,
+                          const std::function<void()>& work) {
+  return disturb(n, number, work, [&](Tracer& tracer) { tracer.fail_current(error); });
+}
+
+Disturbed shorten_write(std::size_t n, const std::function<void()>& work) {
+  return disturb(n, SYS_write, work, [](Tracer& tracer) { tracer.shorten_current(); });
 }
 
 }  // namespace yoke::test

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace yoke::test {
@@ -19,5 +20,23 @@ bool kill_at_syscall(std::size_t n, const std::function<void()>& work);
 
 /// The numbers (SYS_write ...) of the system calls that `work` makes, in order.
 std::vector<long> system_calls_of(const std::function<void()>& work);
+
+struct SystemCall {
+  long number = -1;
+  std::string path{};  ///< of the file that its first argument is a descriptor of, if it is one
+};
+
+struct Disturbed {
+  bool happened = false;            ///< false: `work` makes fewer such calls
+  SystemCall call{};                ///< the one that failed
+  std::vector<SystemCall> after{};  ///< those that followed
+};
+
+/// Runs `work` in a forked child, in which the n-th call (from 1) of system call `number` does not
+/// happen and returns `error` (EIO, ENOSPC ...). `work` must get over it and return.
+Disturbed fail_at_syscall(std::size_t n, long number, int error, const std::function<void()>& work);
+
+/// The same, but the n-th write(2) takes one byte of what it is given and says so.
+Disturbed shorten_write(std::size_t n, const std::function<void()>& work);
 
 }  // namespace yoke::test

@@ -27,6 +27,7 @@ class RunFolder {
   /// How the coordinator of a run that trains is reached, and what it must know after its restart.
   std::filesystem::path coordinator() const { return root_ / "coordinator.json"; }
   std::filesystem::path coordinator_journal() const { return root_ / "coordinator.journal"; }
+  std::filesystem::path run_id() const { return root_ / "run.id"; }
   std::filesystem::path lock() const { return root_ / "lock"; }
   std::filesystem::path logs() const { return root_ / "logs"; }
   std::filesystem::path log_out(int rank) const;    ///< logs/rank-0003.out

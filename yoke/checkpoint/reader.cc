@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 
 #include "yoke/base/error.h"
-#include "yoke/base/files.h"
-#include "yoke/base/hash.h"
 #include "yoke/base/log.h"
-#include "yoke/checkpoint/manifest.h"
+#include "yoke/checkpoint/recovery.h"
 
 namespace yoke::checkpoint {
 
@@ -16,145 +13,124 @@ namespace fs = std::filesystem;
 
 std::vector<std::int64_t> steps_present(const RunFolder& folder) {
   std::vector<std::int64_t> steps;
-  std::error_code ignored;
-  for (const auto& item : fs::directory_iterator(folder.checkpoints(), ignored)) {
-    const std::string name = item.path().filename().string();
+  std::error_code error;
+  for (fs::directory_iterator item(folder.checkpoints(), error), end; !error && item != end;
+       item.increment(error)) {
+    const std::string name = item->path().filename().string();
     std::int64_t step = -1;
     if (!name.starts_with("step-")) continue;
-    const char* end = name.data() + name.size();
-    if (auto [stop, error] = std::from_chars(name.data() + 5, end, step);
-        error != std::errc{} || stop != end)
+    const char* last = name.data() + name.size();
+    if (auto [stop, wrong] = std::from_chars(name.data() + 5, last, step);
+        wrong != std::errc{} || stop != last)
       continue;
     steps.push_back(step);
+  }
+  // One that cannot be looked into is not one without checkpoints.
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw IoError(cat("cannot list ", folder.checkpoints().string(), ": ", error.message(),
+                      ". Check that this user may read it."));
   }
   std::sort(steps.begin(), steps.end());
   return steps;
 }
 
-namespace {
-
-/// The files of a checkpoint, each checked against the manifest.
-std::map<std::string, std::string> read_files(const fs::path& root,
-                                              const nlohmann::json& manifest) {
-  std::map<std::string, std::string> files;
-  for (const auto& file : manifest.at("files")) {
-    const std::string name = file.at("name");
-    const fs::path path = root / name;
-    std::string content;
-    try {
-      content = read_file(path);
-    } catch (const IoError& error) {
-      throw CheckpointError(cat("a file of the checkpoint is missing: ", error.what()));
-    }
-    if (content.size() != file.at("bytes").get<std::size_t>()) {
-      throw CheckpointError(cat(path.string(), " has ", content.size(),
-                                " bytes; its manifest says ", file.at("bytes"), "."));
-    }
-    if (crc32c(std::as_bytes(std::span(content))) != file.at("crc32c").get<std::uint32_t>()) {
-      throw CheckpointError(cat(
-          path.string(), " does not have the checksum that its manifest names: it is damaged."));
-    }
-    files[name] = std::move(content);
-  }
-  return files;
-}
-
-std::vector<std::byte> assemble(const nlohmann::json& tensor,
-                                const std::map<std::string, std::string>& files,
-                                const std::string& where) {
-  const std::string name = tensor.at("name");
-  const std::size_t width = size_of(dtype_from(tensor.at("dtype").get<std::string>()));
-  std::size_t elements = 1;
-  for (const auto& extent : tensor.at("shape")) elements *= extent.get<std::size_t>();
-  std::vector<std::byte> bytes(elements * width);
-  std::size_t filled = 0;
-  for (const auto& piece : tensor.at("pieces")) {
-    const auto first = piece.at("first").get<std::size_t>();
-    const auto count = piece.at("count").get<std::size_t>();
-    const auto offset = piece.at("offset").get<std::size_t>();
-    const auto file = files.find(piece.at("file").get<std::string>());
-    if (file == files.end() || first != filled || first + count > elements ||
-        offset + count * width > file->second.size()) {
-      throw CheckpointError(cat(where, ": the pieces of ", name, " do not fit together."));
-    }
-    std::memcpy(bytes.data() + first * width, file->second.data() + offset, count * width);
-    filled += count;
-  }
-  if (filled != elements)
-    throw CheckpointError(
-        cat(where, ": ", name, " has ", filled, " of its ", elements, " elements."));
-  return bytes;
-}
-
-}  // namespace
-
-Reader::Reader(const RunFolder& folder, std::int64_t step) {
-  const fs::path root = folder.checkpoint(step);
-  where_ = (root / kManifestName).string();
-  std::string text;
-  try {
-    text = read_file(where_);
-  } catch (const IoError& error) {
-    throw CheckpointError(
-        cat("there is no complete checkpoint of step ", step, ": ", error.what()));
-  }
-  try {
-    const nlohmann::json manifest = unseal(text, where_);
-    if (manifest.at("step").get<std::int64_t>() != step) {
+Reader::Reader(const RunFolder& folder, std::int64_t step, Verify verify)
+    : contents_(contents_of(folder, step)) {
+  for (const auto& [name, tensor] : contents_.tensors) {
+    const std::string part = name.substr(0, name.find('/') + 1);
+    if (part != "parameters/" && part != "buffers/" && part != "optimizer/" && part != "train/") {
       throw CheckpointError(
-          cat(where_, " is of step ", manifest.at("step"), ", not of step ", step, "."));
+          cat(contents_.where, ": no part of a state is called as in ", name, "."));
     }
-    run_ = manifest.at("run");
-    const auto files = read_files(root, manifest);
-    snapshot_.step = step;
-    const std::map<std::string, tensor::NamedTensors*> parts{{"parameters", &snapshot_.parameters},
-                                                             {"buffers", &snapshot_.buffers},
-                                                             {"optimizer", &snapshot_.optimizer},
-                                                             {"train", &snapshot_.train}};
-    for (const auto& tensor : manifest.at("tensors")) {
-      const std::string name = tensor.at("name");
-      const auto slash = name.find('/');
-      const auto part = parts.find(name.substr(0, slash));
-      if (part == parts.end())
-        throw CheckpointError(cat(where_, ": no part of a state is called as in ", name, "."));
-      auto& bytes = memory_[name] = assemble(tensor, files, where_);
-      (*part->second)[name.substr(slash + 1)] = {
-          dtype_from(tensor.at("dtype").get<std::string>()),
-          tensor.at("shape").get<std::vector<std::int64_t>>(), bytes};
-    }
-  } catch (const nlohmann::json::exception& error) {
-    throw CheckpointError(cat(where_, " lacks a field: ", error.what()));
-  } catch (const ConfigError& error) {
-    throw CheckpointError(cat(where_, ": ", error.what()));
   }
+  for (const auto& [name, entry] : contents_.files) {
+    const auto [file, is_new] = files_.try_emplace(name, folder.checkpoint(step) / name);
+    if (file->second.size() != entry.bytes) {
+      throw CheckpointError(cat(file->second.path().string(), " has ", file->second.size(),
+                                " bytes; its manifest says ", entry.bytes, "."));
+    }
+    if (verify == Verify::kAll) this->verify(name);
+  }
+}
+
+void Reader::verify(const std::string& name) const {
+  bool& done = verified_[name];
+  if (done) return;
+  const InputFile& file = files_.at(name);
+  if (file.crc32c() != contents_.files.at(name).crc32c) {
+    throw CheckpointError(
+        cat(file.path().string(),
+            " does not have the checksum that its manifest names: it is damaged."));
+  }
+  done = true;
+}
+
+const InputFile& Reader::file(const std::string& name) const {
+  verify(name);
+  return files_.at(name);
+}
+
+const TensorEntry& Reader::entry(const std::string& name) const {
+  const auto found = contents_.tensors.find(name);
+  if (found == contents_.tensors.end()) {
+    throw CheckpointError(
+        cat(contents_.where, " has no ", name, ": it belongs to another model or optimizer."));
+  }
+  return found->second;
 }
 
 void Reader::read(const std::string& name, std::span<std::byte> out) const {
-  const auto found = memory_.find(name);
-  if (found == memory_.end()) {
-    throw CheckpointError(
-        cat(where_, " has no ", name, ": it belongs to another model or optimizer."));
-  }
-  if (found->second.size() != out.size()) {
-    throw CheckpointError(cat(where_, ": ", name, " has ", found->second.size(),
+  const TensorEntry& tensor = entry(name);
+  if (tensor.bytes() != out.size()) {
+    throw CheckpointError(cat(contents_.where, ": ", name, " has ", tensor.bytes(),
                               " bytes; this run needs ", out.size(), "."));
   }
-  std::memcpy(out.data(), found->second.data(), out.size());
+  read_range(name, 0, out);
+}
+
+void Reader::read_range(const std::string& name, std::uint64_t first,
+                        std::span<std::byte> out) const {
+  const TensorEntry& tensor = entry(name);
+  const std::uint64_t width = size_of(tensor.dtype);
+  const std::uint64_t end = first + out.size() / width;
+  if (out.size() % width != 0 || end < first || end > tensor.elements) {
+    throw CheckpointError(cat(contents_.where, ": ", name, " has ", tensor.elements, " elements; ",
+                              out.size(), " bytes from element ", first, " on are none of them."));
+  }
+  for (const auto& piece : tensor.pieces) {
+    const std::uint64_t from = std::max(first, piece.first);
+    const std::uint64_t to = std::min(end, piece.first + piece.count);
+    if (from >= to) continue;
+    file(piece.file)
+        .read(piece.offset + (from - piece.first) * width,
+              out.subspan(static_cast<std::size_t>((from - first) * width),
+                          static_cast<std::size_t>((to - from) * width)));
+  }
+}
+
+const Snapshot& Reader::snapshot() const {
+  snapshot_.step = step();
+  const std::map<std::string, tensor::NamedTensors*> parts{{"parameters", &snapshot_.parameters},
+                                                           {"buffers", &snapshot_.buffers},
+                                                           {"optimizer", &snapshot_.optimizer},
+                                                           {"train", &snapshot_.train}};
+  for (const auto& [name, tensor] : contents_.tensors) {
+    const auto [memory, is_new] = memory_.try_emplace(name);
+    if (!is_new) continue;
+    memory->second.resize(static_cast<std::size_t>(tensor.bytes()));
+    read(name, memory->second);
+    const auto slash = name.find('/');
+    (*parts.at(name.substr(0, slash)))[name.substr(slash + 1)] = {tensor.dtype, tensor.shape,
+                                                                  memory->second};
+  }
+  return snapshot_;
 }
 
 std::int64_t newest_intact(const RunFolder& folder) {
-  std::vector<std::int64_t> steps = steps_present(folder);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    try {
-      return Reader(folder, *step).step();
-    } catch (const CheckpointError& error) {
-      log_warning(error.what(), " Trying the checkpoint before it.");
-    }
-  }
-  if (steps.empty()) return -1;
-  throw CheckpointError(cat("none of the ", steps.size(), " checkpoints in ",
-                            folder.checkpoints().string(),
-                            " is intact. Start anew with --fresh (the old folder is kept)."));
+  const Search search = search_intact(folder);
+  for (const auto& damage : search.damaged)
+    log_warning(damage.why, " Trying the checkpoint before it.");
+  return search.step;
 }
 
 }  // namespace yoke::checkpoint

@@ -20,6 +20,7 @@ void add_launch(CLI::App& program, Invocation& invocation);
 void add_eval(CLI::App& program, Invocation& invocation);
 void add_hash(CLI::App& program, Invocation& invocation);
 void add_replay(CLI::App& program, Invocation& invocation);
+void add_ckpt(CLI::App& program, Invocation& invocation);
 void add_config(CLI::App& program, Invocation& invocation);
 void add_membership(CLI::App& program, Invocation& invocation);
 void add_doctor(CLI::App& program, Invocation& invocation);

@@ -24,6 +24,7 @@ constexpr const char* kExamples = R"(Examples:
   yoke train examples/digits.toml -n 2       train on 2 processes; the same command resumes
   yoke train examples/digits.toml --dry-run  show what would be done
   yoke eval digits                           evaluate the newest checkpoint of a run
+  yoke ckpt ls digits                        its checkpoints
   yoke launch -n 4 -- ./my_program           start any program written for torchrun's variables
   yoke doctor                                say whether this machine can train, and what to do
 
@@ -144,6 +145,7 @@ int run_program(std::vector<std::string> arguments) {
   add_eval(program, invocation);
   add_hash(program, invocation);
   add_replay(program, invocation);
+  add_ckpt(program, invocation);
   add_config(program, invocation);
   add_membership(program, invocation);
   add_launch(program, invocation);

@@ -33,12 +33,6 @@ Charge charge_of(const WorkerEnd& end) {
   }
 }
 
-void Budget::progress(std::int64_t step) {
-  if (step <= reached_) return;
-  reached_ = step;
-  in_a_row_ = 0;
-}
-
 Ruling Budget::again() {
   ++in_a_row_;
   if (in_a_row_ > restarts_) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,8 +44,10 @@ class Budget {
   /// 0: the first failure ends the run.
   explicit Budget(int restarts) : restarts_(restarts) {}
 
-  /// The run has completed `step` steps by now.
-  void progress(std::int64_t step);
+  /// A step was completed since the last failure.
+  void made_progress() { in_a_row_ = 0; }
+  /// A step was completed before the last failure, which was counted before that was known.
+  void had_made_progress() { in_a_row_ = std::min(in_a_row_, 1); }
   Ruling failed(const WorkerEnd& end, std::int64_t at_step);
   /// All ranks met in a generation that broke without anyone's end.
   Ruling broke();
@@ -54,7 +57,6 @@ class Budget {
 
   int restarts_;
   int in_a_row_ = 0;  ///< failures since the last step
-  std::int64_t reached_ = -1;
   std::optional<std::int64_t> user_failed_at_;
   int user_exit_code_ = 0;
   bool memory_failed_ = false;

@@ -171,6 +171,8 @@ void Coordinator::handle_worker(Client& client, const std::string& say, const js
                    {.live = message.at("live"), .step = message.at("step")}, why, now);
   } else if (say == "leave") {
     roster_->leaving(client.worker, message.at("cause"), now);
+  } else if (say == "failed") {
+    roster_->failed(client.worker, message.at("step"));
   } else if (say == "noted") {
     roster_->noted(message.at("generation"));
   } else if (say == "done") {

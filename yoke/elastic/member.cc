@@ -217,14 +217,13 @@ void Member::on_abort(std::function<void(const std::string&)> abort) {
 }
 
 void Member::hold() {
-  const auto limit = options_.lease * 3 / 4;
-  if (since_ack() < limit) return;
+  if (acts()) return;
   const auto place = marks_.now();
   marks_.enter(Section::kWait, place.step);
   log_warning("the coordinator has not answered for ", Seconds(since_ack()).count(),
               " s: this worker waits for it before it goes on");
   std::unique_lock lock(mutex_);
-  while (since_ack() >= limit) {
+  while (!acts()) {
     changed_.wait_for(lock, std::chrono::milliseconds(20));
     if (since_ack() > options_.patience) {
       throw CommunicationError(

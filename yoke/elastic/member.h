@@ -41,6 +41,8 @@ class Member final : public Membership {
   bool change_wanted() const override { return change_wanted_.load(); }
   bool stop_wanted() const override { return stop_wanted_.load(); }
   void hold() override;
+  bool acts() const override { return since_ack() < options_.lease * 3 / 4; }
+  void failed(std::int64_t step) override { say({{"say", "failed"}, {"step", step}}); }
   void leave(const std::string& cause) override;
   void noted() override;
   void done(bool finished) override;

@@ -64,6 +64,10 @@ class Membership {
   virtual bool stop_wanted() const = 0;
   /// Waits while this worker's lease has run out: it may have been declared dead, and must not act.
   virtual void hold() = 0;
+  /// Whether hold() would not wait: what is about to be put in its place may be.
+  virtual bool acts() const = 0;
+  /// This worker ends because of an exception, in this step: an end like that twice is the last.
+  virtual void failed(std::int64_t step) = 0;
   /// This worker wants to go (a preemption notice); the others are told at the next boundary.
   virtual void leave(const std::string& cause) = 0;
   /// The changes of the newest view are on file; the coordinator need not tell them again.
@@ -89,6 +93,8 @@ class FixedMembership final : public Membership {
   bool change_wanted() const override { return false; }
   bool stop_wanted() const override { return false; }
   void hold() override {}
+  bool acts() const override { return true; }
+  void failed(std::int64_t) override {}
   void leave(const std::string&) override {}
   void noted() override {}
   void done(bool) override {}

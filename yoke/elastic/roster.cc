@@ -155,7 +155,7 @@ void Roster::beat(WorkerId id, const Beat& beat, Now now) {
   for (std::size_t i = 0; i < kSections; ++i) longest_[i] = std::max(longest_[i], beat.longest[i]);
   if (worker.rank < 0 || beat.generation != generation_) return;
   reached_ = std::max(reached_, beat.step);
-  budget_.progress(beat.step);
+  if (beat.step > opened_at_) budget_.made_progress();
 }
 
 void Roster::ready(WorkerId id, std::uint64_t generation, const Standing& standing,
@@ -174,7 +174,7 @@ void Roster::ready(WorkerId id, std::uint64_t generation, const Standing& standi
   worker.standing = standing;
   if (standing.live) {
     reached_ = std::max(reached_, standing.step);
-    budget_.progress(standing.step);
+    if (was_running && standing.step > opened_at_) budget_.had_made_progress();
   }
   if (is_new && !first_ && worker.leaving.empty())
     note(id, {.cause = "join", .detail = cat("worker ", id)}, now);
@@ -246,7 +246,9 @@ void Roster::worker_ended(WorkerId id, const WorkerEnd& end, Now now) {
     charged.exit_code = kExitPeerLost;
     cause = "killed";
   }
-  const std::int64_t at = std::max(worker.beat.step, worker.standing.step);
+  const std::int64_t at = worker.failed_at >= 0
+                              ? worker.failed_at
+                              : std::max(worker.beat.step, worker.standing.step);
   const Ruling ruling = budget_.failed(charged, at);
   if (!ruling.restart) {
     finish({.exit_code = ruling.exit_code, .worker = id, .cause = cause, .why = ruling.why});
@@ -293,8 +295,16 @@ void Roster::done(WorkerId id, bool finished) {
   finish_if_done();
 }
 
+void Roster::failed(WorkerId id, std::int64_t step) {
+  const auto found = workers_.find(id);
+  if (found != workers_.end()) found->second.failed_at = step;
+}
+
 void Roster::noted(std::uint64_t generation) {
-  if (generation == generation_) unnoted_.clear();
+  if (generation != generation_) return;
+  unnoted_.clear();
+  // They are noted when the first step of the generation is done.
+  budget_.made_progress();
 }
 
 void Roster::finish_if_done() {
@@ -409,6 +419,7 @@ void Roster::form_if_complete(Now now) {
     worker.beat = {.generation = generation_, .step = worker.standing.step};
   }
   state_ = State::kRunning;
+  opened_at_ = newest(ready.front());
   first_ = broken_ = asked_ = false;
   actions_.push_back(OpenGeneration{.generation = generation_,
                                     .members = ready,

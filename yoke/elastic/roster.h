@@ -109,6 +109,8 @@ class Roster {
   void beat(WorkerId worker, const Beat& beat, Now now);
   void ready(WorkerId worker, std::uint64_t generation, const Standing& standing,
              const std::optional<Break>& why, Now now);
+  /// It is about to end because of an exception in this step.
+  void failed(WorkerId worker, std::int64_t step);
   void leaving(WorkerId worker, const std::string& cause, Now now);
   void done(WorkerId worker, bool finished);
   /// The changes that led to this generation are on file.
@@ -134,7 +136,8 @@ class Roster {
     Beat beat;
     Now last_sign{};
     bool connected = false;
-    std::string leaving;  ///< the cause, if it goes
+    std::int64_t failed_at = -1;  ///< the step in which it threw
+    std::string leaving;          ///< the cause, if it goes
     std::string doomed;   ///< the cause, if it was declared dead and is being killed
   };
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
@@ -186,6 +189,7 @@ class Roster {
   std::vector<std::pair<WorkerId, Change>> changes_;  ///< of the generation that is gathered
   Now since_{};
   Now broken_at_{};
+  std::int64_t opened_at_ = -1;  ///< the step at which the generation began
   std::vector<Change> last_changes_;
   std::vector<Change> unnoted_;  ///< told again with the next generation
   std::array<Clock::duration, kSections> longest_{};

@@ -72,6 +72,10 @@ void bind_train(ConfigTree& tree, RunConfig& c) {
   tree.add("train.checkpoint_every", &t.checkpoint_every,
            "steps between checkpoints; 0: at the end, and when stopped", not_negative);
   tree.add("train.keep_last", &t.keep_last, "checkpoints that are kept", positive);
+  tree.add("train.keep_every", &t.keep_every,
+           "steps: checkpoints of multiples are kept for ever; 0: none are", not_negative);
+  tree.add("train.keep_best", &t.keep_best,
+           "checkpoints with the lowest evaluation loss that are kept besides", not_negative);
   tree.add("train.clip_norm", &t.clip_norm, "largest global norm of the gradient; 0: no clipping",
            Range<double>{0.0, kLargest});
   tree.add("train.mixed", &t.mixed,
@@ -173,11 +177,22 @@ bool is_plan_key(std::string_view key, const RunConfig& config) {
     return optim::depends_on_length(config.schedule);
   }
   // Where the data lies does not matter, what it is does: its identity is compared on its own.
-  constexpr std::array kOther = {"data.path",        "data.labels",      "data.test_path",
-                                 "data.test_labels", "train.hash_every", "train.checkpoint_every",
-                                 "train.keep_last",  "train.mixed",      "train.sample_characters",
-                                 "comm.transport",   "comm.topology",    "comm.bucket_bytes",
-                                 "comm.timeout",     "comm.save_timeout"};
+  constexpr std::array kOther = {"data.path",
+                                 "data.labels",
+                                 "data.test_path",
+                                 "data.test_labels",
+                                 "train.hash_every",
+                                 "train.checkpoint_every",
+                                 "train.keep_last",
+                                 "train.keep_every",
+                                 "train.keep_best",
+                                 "train.mixed",
+                                 "train.sample_characters",
+                                 "comm.transport",
+                                 "comm.topology",
+                                 "comm.bucket_bytes",
+                                 "comm.timeout",
+                                 "comm.save_timeout"};
   if (key.starts_with("elastic.")) return false;
   for (const std::string_view other : kOther) {
     if (key == other) return false;

@@ -35,6 +35,8 @@ struct RunConfig {
     std::int64_t hash_every = 0;        ///< steps; 0: only the last state
     std::int64_t checkpoint_every = 0;  ///< steps; 0: at the end, and when stopped
     std::int64_t keep_last = 2;         ///< checkpoints
+    std::int64_t keep_every = 0;        ///< steps; checkpoints of multiples are kept for ever
+    std::int64_t keep_best = 0;         ///< checkpoints with the lowest loss of an evaluation
     double clip_norm = 0.0;             ///< 0: no clipping
     bool mixed = false;  ///< let workers with different fingerprints join; the promise is off
     std::int64_t sample_characters = 0;  ///< gpt: length of the sample of text at the end

@@ -45,7 +45,7 @@ std::vector<std::string> gather_texts(comm::Communicator& communicator, const st
   return texts;
 }
 
-elastic::Break break_of(const CommunicationError& error) {
+elastic::Break break_of(const Error& error) {
   elastic::Break why{.message = error.what()};
   if (const auto* lost = dynamic_cast<const PeerLost*>(&error)) why.lost_rank = lost->rank();
   if (const auto* late = dynamic_cast<const Timeout*>(&error); late && !late->missing().empty())
@@ -81,10 +81,15 @@ RunReport Sitting::run() {
       }
     } catch (const JoinRefused&) {
       throw;
-    } catch (const CommunicationError& error) {
-      if (!membership_.recovers()) throw;
+    } catch (const Error& error) {
+      const bool is_of_peers = dynamic_cast<const CommunicationError*>(&error) != nullptr;
+      if (!is_of_peers) membership_.failed(progression_.step);
+      if (!is_of_peers || !membership_.recovers()) throw;
       log_info("generation ", view->place.generation, " is over: ", error.what());
       why = break_of(error);
+    } catch (const std::exception&) {
+      membership_.failed(progression_.step);
+      throw;
     }
     membership_.on_abort({});
     progress_.reset();
@@ -118,6 +123,10 @@ void Sitting::open_records(const elastic::View& view) {
   if (leads()) {
     recorder_ = std::make_unique<Recorder>(options_.folder, team_->world(), progression_.step,
                                            view.reached >= 0);
+    for (const auto& damage : std::exchange(recovered_.damaged, {})) {
+      recorder_->event({.cause = "corrupt", .detail = cat("checkpoint step ", damage.step)},
+                       cat("checkpoint step ", recovered_.step));
+    }
     if (at_end()) loss_ = recorder_->last_loss();
     progress_ = std::make_unique<Progress>(options_.progress, job_.total_steps, progression_.step);
     if (first_generation_ && changes_.size() == 1 && changes_[0].cause == "start") note_changes();
@@ -246,7 +255,14 @@ void Sitting::write_checkpoint() {
                     snapshot_of(*state_, team_->gradients().buffers(), progression_), extra,
                     {.generation = team_->world().generation(),
                      .world_size = team_->world().size(),
-                     .keep_last = config_.train.keep_last},
+                     .keep_last = config_.train.keep_last,
+                     .keep_every = config_.train.keep_every,
+                     .keep_best = config_.train.keep_best,
+                     .evaluation_loss = marks_.evaluated_step == progression_.step
+                                            ? std::optional(evaluation_["loss"])
+                                            : std::nullopt,
+                     // One that was declared dead meanwhile must not put it in its place.
+                     .may_commit = [this](std::uint64_t) { return membership_.acts(); }},
                     faults_);
 }
 

@@ -8,6 +8,7 @@
 
 #include "yoke/base/fault.h"
 #include "yoke/base/file_identity.h"
+#include "yoke/checkpoint/recovery.h"
 #include "yoke/elastic/membership.h"
 #include "yoke/net/shm/region.h"
 #include "yoke/tensor/twin_slots.h"
@@ -94,6 +95,7 @@ class Sitting {
   Progression progression_;
   StepRecord record_;  ///< of the step that made S_k, if that was done in this sitting
   Remains::Marks marks_;
+  checkpoint::Search recovered_;  ///< rank 0's, of this generation
 
   std::unique_ptr<Recorder> recorder_;  ///< rank 0's
   std::unique_ptr<Progress> progress_;

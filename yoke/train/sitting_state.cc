@@ -179,7 +179,8 @@ void Sitting::start_from_files(const elastic::View& view) {
   record_ = {};
   marks_.saved_step = marks_.evaluated_step = -1;
   // Rank 0 chooses, so that all take the same one, and says so before it can fail.
-  std::int64_t step = leads() ? checkpoint::newest_intact(options_.folder) : 0;
+  if (leads()) recovered_ = checkpoint::recover_newest(options_.folder);
+  std::int64_t step = recovered_.step;
   communicator.broadcast(std::as_writable_bytes(std::span(&step, 1)), 0);
   if (step < 0) {
     // A generation that has stood may have trained, even if nobody has heard of it.
@@ -194,7 +195,7 @@ void Sitting::start_from_files(const elastic::View& view) {
     marks_.first_step = 0;
     return;
   }
-  const checkpoint::Reader reader(options_.folder, step);
+  const checkpoint::Reader reader(options_.folder, step, checkpoint::Verify::kWhatIsRead);
   const std::string identity = reader.run().value("data_identity", "");
   if (identity != job_.identity) {
     throw DataError(cat("the run was trained on other data (", identity, ", now ", job_.identity,
