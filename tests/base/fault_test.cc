@@ -114,10 +114,10 @@ TEST_F(Faults, ComeFromTheEnvironment) {
 TEST_F(Faults, BadSyntaxIsAnErrorForEveryRank) {
   EXPECT_THAT(error_of("kill@rank=9,step=1,point=in_redcue"),
               HasSubstr("there is no point \"in_redcue\"; did you mean \"in_reduce\"? There are: "
-                        "before_reduce, "));
-  EXPECT_THAT(
-      error_of("bill@rank=0,step=1,point=in_reduce"),
-      HasSubstr("no kind of fault \"bill\"; did you mean \"kill\"? There are: kill, stop, flip"));
+                        "in_compute, before_reduce, "));
+  EXPECT_THAT(error_of("bill@rank=0,step=1,point=in_reduce"),
+              HasSubstr("no kind of fault \"bill\"; did you mean \"kill\"? There are: kill, stop, "
+                        "hang, throw, flip"));
   EXPECT_THAT(error_of("kill@rank=0,step=1"), HasSubstr("it names no point"));
   EXPECT_THAT(error_of("kill@rank=0,point=in_reduce"), HasSubstr("it names no step"));
   EXPECT_THAT(error_of("kill@step=1,point=in_reduce"), HasSubstr("it names no rank"));

@@ -44,7 +44,7 @@ TEST_F(Ckpt, LsShowsWhatThereIsAndWhyItIsKept) {
   for (std::size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(all[i]["step"], 4 * (i + 1));
     EXPECT_EQ(all[i]["kept"], (json{"last"}));
-    EXPECT_EQ(all[i]["generation"], 0);
+    EXPECT_EQ(all[i]["generation"], 1);
     EXPECT_EQ(all[i]["intact"], true);
     EXPECT_EQ(all[i]["bytes"], fs::file_size(run("a").checkpoint(4) / "shard-0000.bin"));
   }

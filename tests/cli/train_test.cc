@@ -49,7 +49,7 @@ TEST_F(Train, NotesRanksAndKeepsALogOfEach) {
   for (int rank : {0, 1}) {
     auto note = read_json(run("a").rank_file(rank));
     EXPECT_EQ(note["rank"], rank);
-    EXPECT_EQ(note["generation"], 0);
+    EXPECT_EQ(note["generation"], 1);
     EXPECT_GT(note["pid"], 1);
     EXPECT_FALSE(note["host"].get<std::string>().empty());
     EXPECT_TRUE(std::filesystem::exists(run("a").log_out(rank)));

@@ -32,8 +32,9 @@ net::Descriptor listen_here() {
 
 }  // namespace
 
-ElasticJob::ElasticJob(const TrainRequest& request)
+ElasticJob::ElasticJob(const TrainRequest& request, std::string described)
     : request_(request),
+      described_(std::move(described)),
       job_(cat("yoke-", random_token(12))),
       token_(random_token()),
       listening_(listen_here()),
@@ -103,7 +104,8 @@ net::ProcessSpec ElasticJob::worker(elastic::WorkerId id, int slot) {
                               .token = token_,
                               .worker = id,
                               .lease = roster().lease});
-      return work_elastically(request_.assignment, member, host_memory_.number());
+      return work_elastically(request_.assignment, member, host_memory_.number(),
+                              id == 0 ? described_ : "");
     });
   };
   return spec;

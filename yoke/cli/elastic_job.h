@@ -17,7 +17,8 @@ namespace yoke::cli {
 /// the coordinator is and what proves that one may talk to it: `yoke status`, `leave`, `resize`.
 class ElasticJob {
  public:
-  explicit ElasticJob(const TrainRequest& request);
+  /// `described`: what was decided, for the first worker to say.
+  ElasticJob(const TrainRequest& request, std::string described);
   ~ElasticJob();
   ElasticJob(const ElasticJob&) = delete;
   ElasticJob& operator=(const ElasticJob&) = delete;
@@ -28,10 +29,9 @@ class ElasticJob {
   net::ProcessSpec coordinator();
   net::ProcessSpec worker(elastic::WorkerId id, int slot);
   elastic::RosterOptions roster() const;
-  void close_in_child();
 
   const TrainRequest& request_;
-  const std::string job_, token_;
+  const std::string described_, job_, token_;
   net::Descriptor listening_;
   net::Address address_;
   net::Descriptor host_memory_;

@@ -99,8 +99,7 @@ int train_with_own_workers(const TrainRequest& request) {
   }
   warn_if_crowded(request);
 
-  ElasticJob job(request);
-  std::cerr << beforehand.described << std::endl;
+  ElasticJob job(request, beforehand.described);
   auto outcome = job.run();
   if (outcome.failure || !outcome.cause.empty()) {
     report_failure(request, outcome);

@@ -31,7 +31,8 @@ constexpr const char* kExamples = R"(Examples:
 A run is a folder, runs/NAME. Values come from the file, YOKE_SECTION_KEY, and --set section.key=value.
 YOKE_LOG=debug|info|warning|error sets how much is said; NO_COLOR and CLICOLOR_FORCE are heeded.
 Exit codes: 0 done, 1 failed, 2 wrong usage, 65 bad data, 70 a bug, 71 this machine lacks something (memory,
-processes, ports), 74 files, 75 stopped and saved (start again to continue), 76 a process was lost, 78 bad
+processes, ports), 74 files, 75 stopped and saved (start again to continue), 76 a process was lost, 77 do not
+start it again as it is, 78 bad
 configuration, 128+n killed by signal n (130 and 143: a second Ctrl-C or SIGTERM; 141: the reader of stdout left).)";
 
 /// The command that was typed, or the program itself.

@@ -120,8 +120,13 @@ int work(const Assignment& assignment, const World& world, const std::string& de
   return report.status == "finished" ? kExitOk : kExitSaved;
 }
 
-int work_elastically(const Assignment& assignment, elastic::Membership& membership,
-                     int host_memory) {
+int work_elastically(const Assignment& assignment, elastic::Membership& membership, int host_memory,
+                     const std::string& described) {
+  auto setup = tensor::set_up_worker(assignment.configuration.values().train.threads);
+  if (!described.empty()) {
+    std::cerr << described << "\n";
+    log_info(setup);
+  }
   auto options = options_of(assignment);
   options.progress = assignment.progress;
   options.host_memory = host_memory;

@@ -52,9 +52,10 @@ void heed_stop_signals();
 /// and returns the exit code. Rank 0 first writes `described`, what was decided, to stderr.
 int work(const Assignment& assignment, const World& world, const std::string& described);
 
-/// One worker of an elastic run (train::run with a Membership); `host_memory` as in RunOptions.
-int work_elastically(const Assignment& assignment, elastic::Membership& membership,
-                     int host_memory);
+/// One worker of an elastic run (train::run with a Membership); `host_memory` as in RunOptions. It
+/// first writes `described` to stderr, if it is given that.
+int work_elastically(const Assignment& assignment, elastic::Membership& membership, int host_memory,
+                     const std::string& described);
 
 /// Runs `task`. An exception goes to stderr as one message, to `on_error`, and becomes its exit
 /// code.

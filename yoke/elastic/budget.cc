@@ -13,7 +13,8 @@ constexpr auto kLongestPause = std::chrono::seconds(30);
 }  // namespace
 
 Charge charge_of(const WorkerEnd& end) {
-  if (end.out_of_memory) return Charge::kMemory;
+  // Exit code 71: this machine lacks something, memory most often.
+  if (end.out_of_memory || end.exit_code == kExitEnvironment) return Charge::kMemory;
   if (end.signal != 0) return Charge::kInfrastructure;
   switch (end.exit_code) {
     case kExitOk:
@@ -25,7 +26,6 @@ Charge charge_of(const WorkerEnd& end) {
     case kExitIo:
     case kExitDoNotRestart:
       return Charge::kFinal;
-    case kExitEnvironment:
     case kExitPeerLost:
       return Charge::kInfrastructure;
     default:

@@ -246,9 +246,8 @@ void Roster::worker_ended(WorkerId id, const WorkerEnd& end, Now now) {
     charged.exit_code = kExitPeerLost;
     cause = "killed";
   }
-  const std::int64_t at = worker.failed_at >= 0
-                              ? worker.failed_at
-                              : std::max(worker.beat.step, worker.standing.step);
+  const std::int64_t at =
+      worker.failed_at >= 0 ? worker.failed_at : std::max(worker.beat.step, worker.standing.step);
   const Ruling ruling = budget_.failed(charged, at);
   if (!ruling.restart) {
     finish({.exit_code = ruling.exit_code, .worker = id, .cause = cause, .why = ruling.why});

@@ -138,7 +138,7 @@ class Roster {
     bool connected = false;
     std::int64_t failed_at = -1;  ///< the step in which it threw
     std::string leaving;          ///< the cause, if it goes
-    std::string doomed;   ///< the cause, if it was declared dead and is being killed
+    std::string doomed;           ///< the cause, if it was declared dead and is being killed
   };
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   std::uint64_t generation() const { return generation_; }
