@@ -96,9 +96,11 @@ TEST_F(CoordinatorTest, AnAbortEndsACollectiveThatWaits) {
     auto view = self->next({}, {});
     ASSERT_TRUE(view.has_value());
     std::optional<Break> why;
+    // It outlives the hook.
+    std::unique_ptr<comm::Communicator> communicator;
     try {
       const World world = self->enter(*view);
-      auto communicator = comm::Communicator::create(
+      communicator = comm::Communicator::create(
           world, {.transport = comm::TransportKind::kTcp, .timeout = seconds(100)});
       // Once all are there, so that none of them is aborted in the middle of the creation.
       communicator->barrier();
