@@ -12,12 +12,14 @@ import random
 import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 YOKE = ROOT / "build" / "yoke"
+PEER_PYTHON = ROOT / ".peers" / "torch" / "bin" / "python"
+
+PATIENCE = 60  # seconds that torchrun is given for a restart
 
 PEER = """
 import os, sys, time
@@ -98,30 +100,43 @@ def yoke(transport, kills, sign, cause, workers=4):
     return survivors, replaced
 
 
-def torchrun(kills, workers=4):
-    """Seconds from SIGKILL until the first all-reduce after the restart of all."""
-    stalls = []
+def torchrun_once(workers):
+    """Seconds from SIGKILL until the first all-reduce after the restart of all; None: not within PATIENCE."""
     with tempfile.TemporaryDirectory() as folder:
-        script = pathlib.Path(folder) / "peer.py"
+        folder = pathlib.Path(folder)
+        script = folder / "peer.py"
         script.write_text(PEER)
-        environment = dict(os.environ, OMP_NUM_THREADS="1")
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers),
-                   "--max-restarts", str(kills + 1), "--monitor-interval", "0.1", str(script), folder]
-        run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [PEER_PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(workers),
+                   "--max-restarts", "1000", "--monitor-interval", "0.1", str(script), str(folder)]
+        run = subprocess.Popen(command, env=dict(os.environ, OMP_NUM_THREADS="1"), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
         try:
-            for kill in range(kills):
-                wait_for((pathlib.Path(folder) / f"first-{kill}").exists)
-                time.sleep(0.2 + random.random() * 0.3)
-                victim = int((pathlib.Path(folder) / f"pid-{random.randrange(workers)}").read_text())
-                start = time.time()
-                os.kill(victim, signal.SIGKILL)
-                first = pathlib.Path(folder) / f"first-{kill + 1}"
-                wait_for(lambda: first.exists() and first.read_text())
-                stalls.append(float(first.read_text()) - start)
+            wait_for(lambda: (folder / "first-0").exists())
+            time.sleep(0.2 + random.random() * 0.3)
+            victim = int((folder / f"pid-{random.randrange(workers)}").read_text())
+            start = time.time()
+            os.kill(victim, signal.SIGKILL)
+            until = time.monotonic() + PATIENCE
+            while time.monotonic() < until:
+                # A restart may fail and be followed by another: the first all-reduce of any counts.
+                for path in folder.glob("first-*"):
+                    if path.name != "first-0" and path.read_text():
+                        return float(path.read_text()) - start
+                time.sleep(0.01)
+            return None
         finally:
             run.send_signal(signal.SIGTERM)
-            run.wait()
-    return stalls
+            try:
+                run.wait(30)
+            except subprocess.TimeoutExpired:
+                run.kill()
+                run.wait()
+
+
+def torchrun(kills, workers=4):
+    if not PEER_PYTHON.exists():
+        raise SystemExit("recovery: torchrun is compared too; scripts/bench-peers installs it")
+    return [torchrun_once(workers) for _ in range(kills)]
 
 
 def show(what, seconds):
@@ -145,9 +160,13 @@ def main():
         show(f"yoke, {transport}: SIGKILL to the first step with the new worker", replaced)
     hung, _ = yoke("shm", max(3, kills // 4), signal.SIGSTOP, "hung")
     show("yoke, shm: SIGSTOP to the survivors' first step (lease 2 s)", hung)
-    peer = show("torchrun: SIGKILL to the first all-reduce after the restart", torchrun(kills))
-    for transport, median in medians.items():
-        print(f"yoke over torchrun, {transport}: {median / peer:.4f}")
+    tries = torchrun(max(3, kills // 4))
+    again = [stall for stall in tries if stall is not None]
+    print(f"torchrun: {len(again)} of {len(tries)} trained again within {PATIENCE} s")
+    if again:
+        peer = show("torchrun: SIGKILL to the first all-reduce after the restart", again)
+        for transport, median in medians.items():
+            print(f"yoke over torchrun, {transport}: {median / peer:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-// The decisions of a coordinator, with a clock of the test's own.
-#include "yoke/elastic/roster.h"
+// The decisions of a coordinator, with a clock of the test's own: who comes, goes and is replaced.
+#include "tests/elastic/roster_trial.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include "yoke/base/exit_code.h"
 
@@ -12,96 +11,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
-
-constexpr WorkerEnd kKilled{.exit_code = 137, .signal = 9};
-
-/// A roster, and workers that do what they are told unless the test says otherwise.
-class RosterTest : public testing::Test {
- protected:
-  explicit RosterTest(const RosterOptions& options = {.workers = 3}) : roster_(options) {}
-
-  /// The agent comes, its workers start, connect and are ready.
-  void begin(int workers = 3) {
-    roster_.agent_came(0, workers, now_);
-    for (const StartWorker& start : take<StartWorker>()) come(start.worker, start.slot);
-    for (const auto& [id, worker] : roster_.workers()) ready(id, {});
-    roster_.noted(generation_);
-    pass(milliseconds(50));
-  }
-  void come(WorkerId id, int slot) {
-    roster_.worker_started(id, 0, slot, 1000 + id, now_);
-    roster_.worker_came(id, 0, now_);
-  }
-  void ready(WorkerId id, const Standing& standing, const std::optional<Break>& why = {}) {
-    roster_.ready(id, generation_, standing, why, now_);
-    gather();
-  }
-  void end(WorkerId id, const WorkerEnd& end = kKilled) {
-    roster_.worker_ended(id, end, now_);
-    gather();
-  }
-  void beat(WorkerId id, std::int64_t step, Section section = Section::kCompute,
-            Clock::duration in_section = {}) {
-    Beat beat{.generation = roster_.generation(), .step = step, .section = section};
-    beat.in_section = in_section;
-    roster_.beat(id, beat, now_);
-  }
-  void beat_all(std::int64_t step) {
-    for (const auto& [id, worker] : roster_.workers()) beat(id, step);
-  }
-  void pass(Clock::duration span) {
-    for (const auto end = now_ + span; now_ < end;) {
-      now_ += milliseconds(50);
-      roster_.tick(now_);
-    }
-    gather();
-  }
-  /// Time passes for the others too: they beat, except those named.
-  void pass_in_compute(Clock::duration span, std::int64_t step, std::vector<WorkerId> silent) {
-    for (const auto end = now_ + span; now_ < end;) {
-      for (const auto& [id, worker] : roster_.workers()) {
-        if (std::ranges::find(silent, id) == silent.end()) beat(id, step);
-      }
-      now_ += milliseconds(50);
-      roster_.tick(now_);
-    }
-    gather();
-  }
-
-  void gather() {
-    for (Action& action : roster_.take_actions()) {
-      if (const auto* opened = std::get_if<OpenGeneration>(&action)) {
-        view_ = *opened;
-        generation_ = opened->generation;
-      }
-      actions_.push_back(std::move(action));
-    }
-  }
-  template <typename Kind>
-  std::vector<Kind> take() {
-    gather();
-    std::vector<Kind> found;
-    for (const Action& action : actions_) {
-      if (const auto* kind = std::get_if<Kind>(&action)) found.push_back(*kind);
-    }
-    std::erase_if(actions_,
-                  [](const Action& action) { return std::holds_alternative<Kind>(action); });
-    return found;
-  }
-  std::vector<std::string> causes() const {
-    std::vector<std::string> all;
-    for (const Change& change : view_.changes) all.push_back(change.cause);
-    return all;
-  }
-
-  Roster roster_;
-  Roster::Now now_ = Roster::Now(seconds(1000));
-  std::uint64_t generation_ = 0;
-  OpenGeneration view_{};
-  std::vector<Action> actions_;
-};
 
 TEST_F(RosterTest, TheFirstGenerationWaitsForAll) {
   roster_.agent_came(0, 3, now_);
@@ -162,94 +72,6 @@ TEST_F(RosterTest, WhatIsNotOnFileIsToldAgain) {
   end(2);
   ready(0, {.live = true, .step = 10}, Break{});
   EXPECT_THAT(causes(), ElementsAre("killed", "killed")) << "the first died with its generation";
-}
-
-TEST_F(RosterTest, SilenceIsDeathAfterTheLease) {
-  begin();
-  beat_all(3);
-  pass_in_compute(milliseconds(1900), 3, {1});
-  EXPECT_THAT(take<KillWorker>(), IsEmpty());
-  pass_in_compute(milliseconds(300), 3, {1});
-  const auto kills = take<KillWorker>();
-  ASSERT_EQ(kills.size(), 1u);
-  EXPECT_EQ(kills[0].worker, 1);
-  ready(0, {.live = true, .step = 3}, Break{});
-  ready(2, {.live = true, .step = 3}, Break{});
-  EXPECT_EQ(roster_.generation(), 1u)
-      << "it may share memory with them, and wake up: not before it is dead";
-  end(1, {.exit_code = 137, .signal = 9, .stopped = true});
-  EXPECT_EQ(roster_.generation(), 2u);
-  EXPECT_THAT(causes(), ElementsAre("hung"));
-  EXPECT_GE(view_.changes[0].detect_ms, 2000);
-}
-
-TEST_F(RosterTest, ASilentWorkerThatWasNotStoppedWasCutOff) {
-  begin();
-  beat_all(3);
-  pass_in_compute(milliseconds(2200), 3, {1});
-  ready(0, {.live = true, .step = 3}, Break{});
-  ready(2, {.live = true, .step = 3}, Break{});
-  end(1);
-  EXPECT_THAT(causes(), ElementsAre("partitioned"));
-}
-
-TEST_F(RosterTest, ACoordinatorThatDidNotRunBlamesNobody) {
-  begin();
-  beat_all(3);
-  now_ += seconds(30);
-  roster_.tick(now_);
-  pass(milliseconds(1500));
-  EXPECT_THAT(take<KillWorker>(), IsEmpty());
-}
-
-TEST_F(RosterTest, ALiveThreadDoesNotHideAStuckOne) {
-  begin();
-  for (int i = 0; i < 10; ++i) {
-    Beat beat{.generation = 1, .step = i};
-    beat.longest[static_cast<std::size_t>(Section::kCompute)] = milliseconds(1500);
-    for (const WorkerId id : {0, 1, 2}) roster_.beat(id, beat, now_);
-  }
-  // Ten times the longest stay so far is more than the floor of ten seconds.
-  Clock::duration stay{};
-  while (stay < seconds(20) && take<KillWorker>().empty()) {
-    beat(0, 10, Section::kCommunicate, stay);
-    beat(1, 10, Section::kCompute, stay);
-    beat(2, 10, Section::kCommunicate, stay);
-    now_ += milliseconds(50);
-    stay += milliseconds(50);
-    roster_.tick(now_);
-  }
-  EXPECT_GE(stay, seconds(15));
-  EXPECT_LE(stay, seconds(16));
-  EXPECT_THAT(roster_.workers().at(1).doomed, "hung");
-  EXPECT_THAT(roster_.workers().at(0).doomed, IsEmpty()) << "who waits for it is not to blame";
-}
-
-TEST_F(RosterTest, ASlowSectionThatWasNeverSeenBeforeIsGivenTime) {
-  begin();
-  Clock::duration stay{};
-  for (; stay < seconds(60); stay += milliseconds(50)) {
-    for (const WorkerId id : {0, 1, 2}) beat(id, 0, Section::kData, stay);
-    now_ += milliseconds(50);
-    roster_.tick(now_);
-  }
-  EXPECT_THAT(take<KillWorker>(), IsEmpty());
-}
-
-TEST_F(RosterTest, WhoDoesNotLeaveAnAbortedCollectiveIsStuck) {
-  begin();
-  beat_all(3);
-  ready(0, {.live = true, .step = 3}, Break{});
-  ready(2, {.live = true, .step = 3}, Break{});
-  for (Clock::duration stay{}; stay < seconds(3); stay += milliseconds(50)) {
-    for (const WorkerId id : {0, 2}) beat(id, 3, Section::kWait);
-    beat(1, 3, Section::kCommunicate, seconds(5) + stay);
-    now_ += milliseconds(50);
-    roster_.tick(now_);
-  }
-  const auto kills = take<KillWorker>();
-  ASSERT_EQ(kills.size(), 1u);
-  EXPECT_EQ(kills[0].worker, 1);
 }
 
 TEST_F(RosterTest, RanksThatLostEachOtherMeetAgain) {
