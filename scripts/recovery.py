@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 YOKE = ROOT / "build" / "yoke"
 PEER_PYTHON = ROOT / ".peers" / "torch" / "bin" / "python"
 
-PATIENCE = 60  # seconds that torchrun is given for a restart
+PATIENCE = 30  # seconds that torchrun is given for a restart
 
 PEER = """
 import os, sys, time

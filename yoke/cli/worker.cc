@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -45,7 +47,14 @@ void note_rank(const RunFolder& folder, const World& world) {
                             {"pid", ::getpid()},
                             {"host", host_name()},
                             {"generation", world.generation()}};
-  write_file_atomically(folder.rank_file(world.rank()), json_text(content) + "\n");
+  // Not synced: it is about processes, which a power cut ends too, and a new generation waits for
+  // it.
+  const auto file = folder.rank_file(world.rank());
+  const auto fresh = std::filesystem::path(cat(file.string(), ".", ::getpid()));
+  std::ofstream(fresh) << json_text(content) << "\n";
+  std::error_code error;
+  std::filesystem::rename(fresh, file, error);
+  if (error) throw IoError(cat("cannot write ", file.string(), ": ", error.message(), "."));
 }
 
 }  // namespace

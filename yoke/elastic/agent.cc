@@ -108,6 +108,7 @@ void Agent::hear(const json& message) {
       log_warning("worker ", found->second.slot, " (process ", found->second.child->pid,
                   ") is killed: ", message.at("why").get<std::string>());
       found->second.was_stopped = net::is_stopped(found->second.child->pid);
+      found->second.was_dying = net::is_dying(found->second.child->pid);
       found->second.child->signal_group(SIGKILL);
     } else if (what == "leader") {
       show_leader(message.at("worker"));
@@ -213,6 +214,7 @@ void Agent::ended(WorkerId id, const net::ProcessEnd& end) {
                {"exit_code", end.exit_code},
                {"signal", end.signal},
                {"stopped", worker.was_stopped},
+               {"dying", worker.was_dying},
                {"out_of_memory", memory}};
   link_.push(message);
   link_.flush();

@@ -51,6 +51,7 @@ class Agent {
     int slot = 0;
     net::Children::Child* child = nullptr;
     bool was_stopped = false;  ///< when we were told to kill it
+    bool was_dying = false;    ///< of something else
   };
   struct Start {
     WorkerId worker;

@@ -14,6 +14,7 @@ struct WorkerEnd {
   int exit_code = 0;  ///< 128 + signal when a signal killed it
   int signal = 0;
   bool stopped = false;        ///< SIGSTOP held it
+  bool dying = false;          ///< when it was declared dead, it was being killed by something else
   bool out_of_memory = false;  ///< the kernel had just killed something for want of memory
 };
 

@@ -190,6 +190,7 @@ void Coordinator::handle_agent(Client& client, const std::string& say, const jso
                           {.exit_code = message.at("exit_code"),
                            .signal = message.at("signal"),
                            .stopped = message.at("stopped"),
+                           .dying = message.at("dying"),
                            .out_of_memory = message.at("out_of_memory")},
                           now);
   } else if (say == "stop") {

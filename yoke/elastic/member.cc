@@ -148,8 +148,10 @@ void Member::hear(const json& message) {
       const std::lock_guard lock(abort_mutex_);
       if (concerns_us && abort_) abort_(message.at("reason"));
     } else if (what == "change") {
+      // It may come before this worker has entered the generation that it is about.
       const std::lock_guard lock(mutex_);
-      if (message.at("generation") == generation_) change_wanted_ = true;
+      change_asked_ = std::max(change_asked_, message.at("generation").get<std::uint64_t>());
+      change_wanted_ = change_asked_ >= generation_;
     } else if (what == "stop") {
       stop_wanted_ = true;
     } else if (what == "dismiss") {
@@ -190,7 +192,7 @@ std::optional<View> Member::next(const Standing& standing, const std::optional<B
   view_.reset();
   ready_ = nullptr;
   generation_ = view.place.generation;
-  change_wanted_ = false;
+  change_wanted_ = change_asked_ >= generation_;
   over_ = aborted_ >= generation_;
   marks_.enter(Section::kStart, standing.step);
   return view;

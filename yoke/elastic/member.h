@@ -72,6 +72,7 @@ class Member final : public Membership {
   std::optional<View> view_;            ///< the newest that has come, until next() takes it
   std::uint64_t aborted_ = 0;           ///< the newest generation that was declared over
   std::string abort_reason_;
+  std::uint64_t change_asked_ = 0;  ///< the newest generation that is to be left at a boundary
   bool dismissed_ = false;
   bool connected_ = false;
   std::optional<nlohmann::json> done_;  ///< said again after a reconnection

@@ -233,8 +233,8 @@ void Roster::worker_ended(WorkerId id, const WorkerEnd& end, Now now) {
     cause = worker.doomed;
     for (auto& [about, change] : changes_) {
       // Silent, and not held by a signal: it could run, and could not be heard.
-      if (about == id && change.detail.starts_with("silent") && !end.stopped)
-        cause = change.cause = "partitioned";
+      if (about != id || !change.detail.starts_with("silent") || end.stopped) continue;
+      cause = change.cause = end.dying ? "killed" : "partitioned";
     }
   }
   WorkerEnd charged = end;

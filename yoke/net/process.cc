@@ -175,14 +175,38 @@ std::string signal_words(int signal) {
   return text;
 }
 
-bool is_stopped(pid_t pid) {
+namespace {
+
+/// 'R', 'S', 'T' ...; 0: there is no such process.
+char state_of(pid_t pid) {
   std::ifstream file(cat("/proc/", pid, "/stat"));
   std::string text;
   std::getline(file, text);
   // "pid (name) state ...": the name may hold anything, also ") ".
   auto end = text.rfind(") ");
-  if (end == std::string::npos || end + 2 >= text.size()) return false;
-  return text[end + 2] == 'T' || text[end + 2] == 't';
+  return end == std::string::npos || end + 2 >= text.size() ? '\0' : text[end + 2];
+}
+
+bool has_pending_kill(pid_t pid) {
+  std::ifstream file(cat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("SigPnd:") && !line.starts_with("ShdPnd:")) continue;
+    const auto mask = std::strtoull(line.substr(line.find('\t') + 1).c_str(), nullptr, 16);
+    if ((mask >> (SIGKILL - 1) & 1) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_stopped(pid_t pid) {
+  const char state = state_of(pid);
+  return state == 'T' || state == 't';
+}
+
+bool is_dying(pid_t pid) {
+  const char state = state_of(pid);
+  return state == 'Z' || state == 'X' || state == '\0' || has_pending_kill(pid);
 }
 
 long out_of_memory_kills() {

@@ -62,6 +62,8 @@ std::string signal_words(int signal);
 
 /// True for a process that SIGSTOP (or a debugger) holds.
 bool is_stopped(pid_t pid);
+/// True for a process that has been killed, or has ended, and is not through with it.
+bool is_dying(pid_t pid);
 
 /// How many processes the kernel has killed for want of memory, in this process's cgroup if that
 /// can be read, else on the whole machine. Only differences mean something.
