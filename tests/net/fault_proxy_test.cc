@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "yoke/base/error.h"
 
@@ -253,6 +254,8 @@ std::ptrdiff_t threads() {
 }
 
 TEST_F(FaultProxySockets, LeavesNothing) {
+  // A sanitizer starts a thread of its own with the first of ours.
+  std::thread([] {}).join();
   const auto descriptors_before = descriptors();
   const auto threads_before = threads();
   connect();
@@ -264,9 +267,9 @@ TEST_F(FaultProxySockets, LeavesNothing) {
   target_.reset();
   EXPECT_EQ(descriptors(), descriptors_before);
   // The kernel lists a thread for a moment after it was joined.
-  for (const auto limit = Deadline::after(5s); !limit.passed() && threads() != threads_before;)
+  for (const auto limit = Deadline::after(5s); !limit.passed() && threads() > threads_before;)
     ::poll(nullptr, 0, 1);
-  EXPECT_EQ(threads(), threads_before);
+  EXPECT_LE(threads(), threads_before);
 }
 
 }  // namespace
