@@ -114,7 +114,7 @@ TEST_F(Faults, ComeFromTheEnvironment) {
 TEST_F(Faults, BadSyntaxIsAnErrorForEveryRank) {
   EXPECT_THAT(error_of("kill@rank=9,step=1,point=in_redcue"),
               HasSubstr("there is no point \"in_redcue\"; did you mean \"in_reduce\"? There are: "
-                        "in_compute, before_reduce, "));
+                        "in_recovery, in_compute, before_reduce, "));
   EXPECT_THAT(error_of("bill@rank=0,step=1,point=in_reduce"),
               HasSubstr("no kind of fault \"bill\"; did you mean \"kill\"? There are: kill, stop, "
                         "hang, throw, flip"));

@@ -20,9 +20,9 @@ namespace {
 
 const std::vector<std::string> kKinds = {"kill", "stop", "hang", "throw", "flip"};
 const std::vector<std::string> kPoints = {
-    "in_compute",   "before_reduce", "in_reduce",    "after_reduce", "in_update",
-    "after_update", "checkpoint.1",  "checkpoint.2", "checkpoint.3", "checkpoint.4",
-    "checkpoint.5", "checkpoint.6",  "checkpoint.7"};
+    "in_recovery",  "in_compute",   "before_reduce", "in_reduce",    "after_reduce",
+    "in_update",    "after_update", "checkpoint.1",  "checkpoint.2", "checkpoint.3",
+    "checkpoint.4", "checkpoint.5", "checkpoint.6",  "checkpoint.7"};
 
 /// The one point that holds data whose flipped bit goes into the sum.
 constexpr std::string_view kFlipPoint = "before_reduce";

@@ -13,8 +13,9 @@ namespace yoke {
 /// too, and loud. Syntax: `kill|stop|hang|throw|flip@rank=2,step=7,point=P`, several separated by
 /// `;`. kill: SIGKILL to itself. stop: SIGSTOP to itself. hang: this thread sleeps for ever, the
 /// others go on. throw: an exception, as a user's model may throw one. flip: one bit of the
-/// gradient that this rank gives to the sum, at before_reduce only. P: in_compute, before_reduce,
-/// in_reduce, after_reduce, in_update, after_update, checkpoint.1 to checkpoint.7.
+/// gradient that this rank gives to the sum, at before_reduce only. P: in_recovery (of the state of
+/// that step), in_compute, before_reduce, in_reduce, after_reduce, in_update, after_update,
+/// checkpoint.1 to checkpoint.7.
 struct Fault {
   enum class Kind { kKill, kStop, kHang, kThrow, kFlip };
   Kind kind;

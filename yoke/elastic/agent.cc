@@ -87,7 +87,16 @@ void Agent::start_due() {
     }
     const auto [id, slot, at] = *start;
     start = starts_.erase(start);
-    auto& child = children_.start(options_.worker(id, slot));
+    net::Children::Child* started = nullptr;
+    try {
+      started = &children_.start(options_.worker(id, slot));
+    } catch (const Error& error) {
+      // The others go on; whether it is tried again is the coordinator's to say.
+      log_error("worker ", slot, " cannot be started: ", error.what());
+      tell_end(id, {.rank = slot, .exit_code = exit_code_of(error), .last_lines = {error.what()}});
+      continue;
+    }
+    auto& child = *started;
     workers_[id] = {.slot = slot, .child = &child};
     link_.push({{"say", "started"}, {"worker", id}, {"slot", slot}, {"pid", child.pid}});
   }
@@ -208,23 +217,28 @@ void Agent::ended(WorkerId id, const net::ProcessEnd& end) {
                               .last_lines = {}};
   const auto& lines = worker.child->last.lines();
   failure.last_lines.assign(lines.begin(), lines.end());
-  failures_[id] = std::move(failure);
-  json message{{"say", "ended"},
-               {"worker", id},
-               {"exit_code", end.exit_code},
-               {"signal", end.signal},
-               {"stopped", worker.was_stopped},
-               {"dying", worker.was_dying},
-               {"out_of_memory", memory}};
-  link_.push(message);
-  link_.flush();
-  ends_.push_back(std::move(message));
-  if (ends_.size() > kEndsKept) ends_.pop_front();
+  tell_end(id, failure, worker.was_dying);
   // They stopped before there was anything to save.
   if (stop_signal_ != 0 && leader_ < 0 && workers_.empty() && killed_by_signal_ == 0) {
     killed_by_signal_ = stop_signal_;
     children_.pass_on(SIGKILL);
   }
+}
+
+void Agent::tell_end(WorkerId id, const net::ProcessFailure& failure, bool was_dying) {
+  json message{{"say", "ended"},
+               {"worker", id},
+               {"exit_code", failure.exit_code},
+               {"signal", failure.signal},
+               {"stopped", failure.stopped},
+               {"dying", was_dying},
+               {"out_of_memory", failure.memory_was_short}};
+  link_.push(message);
+  link_.flush();
+  ends_.push_back(std::move(message));
+  failures_[id] = failure;
+  if (ends_.size() > kEndsKept) ends_.pop_front();
+  if (failures_.size() > kEndsKept) failures_.erase(failures_.begin());
 }
 
 void Agent::check_end() {

@@ -66,6 +66,8 @@ class Agent {
   void take_signals();
   void reap();
   void ended(WorkerId id, const net::ProcessEnd& end);
+  /// Remembers how a worker has ended, and tells the coordinator.
+  void tell_end(WorkerId id, const net::ProcessFailure& failure, bool was_dying = false);
   void check_end();
   void show_leader(WorkerId leader);
   std::optional<Deadline> next_event() const;

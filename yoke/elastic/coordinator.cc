@@ -204,8 +204,6 @@ void Coordinator::handle_request(Client& client, const json& message) {
   const auto refuse = [&](const std::string& why) { answer["error"] = why; };
   if (what == "status") {
     answer["status"] = status();
-  } else if (what == "stop") {
-    roster_->stop();
   } else if (what == "resize") {
     const int workers = message.at("workers");
     if (workers < options_.roster.min_workers || workers > 4096) {

@@ -12,10 +12,6 @@ namespace {
 
 using Phase = Roster::Worker::Phase;
 
-double milliseconds_of(Clock::duration span) {
-  return std::chrono::duration<double, std::milli>(span).count();
-}
-
 std::string cause_of(const WorkerEnd& end) {
   switch (charge_of(end)) {
     case Charge::kMemory:

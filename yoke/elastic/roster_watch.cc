@@ -13,10 +13,6 @@ using Phase = Roster::Worker::Phase;
 /// What an aborted worker needs to come back, on a machine that is busy too.
 constexpr auto kAbortLimit = std::chrono::seconds(1);
 
-double milliseconds_of(Clock::duration span) {
-  return std::chrono::duration<double, std::milli>(span).count();
-}
-
 }  // namespace
 
 void Roster::tick(Now now) {

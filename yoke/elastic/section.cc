@@ -4,7 +4,7 @@ namespace yoke::elastic {
 
 namespace {
 constexpr std::array<std::string_view, kSections> kNames = {
-    "start", "data", "compute", "communicate", "update", "checkpoint", "evaluate", "wait"};
+    "start", "data", "compute", "communicate", "checkpoint", "evaluate", "wait"};
 }  // namespace
 
 std::string_view name_of(Section section) {

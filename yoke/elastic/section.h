@@ -16,15 +16,17 @@ enum class Section : std::uint8_t {
   kStart,        ///< from the first connection, or a new generation, to the first step
   kData,         ///< reads samples
   kCompute,      ///< forward and backward
-  kCommunicate,  ///< in a collective: it may wait for others
-  kUpdate,       ///< the optimizer
+  kCommunicate,  ///< in a collective, and the update after it: it may wait for others
   kCheckpoint,
   kEvaluate,
   kWait,  ///< for the coordinator: never judged
 };
-inline constexpr std::size_t kSections = 8;
+inline constexpr std::size_t kSections = 7;
 
 std::string_view name_of(Section section);
+inline double milliseconds_of(Clock::duration span) {
+  return std::chrono::duration<double, std::milli>(span).count();
+}
 std::optional<Section> section_from(std::string_view name);
 
 /// Where a worker is, marked by its training thread and read by the thread that sends heartbeats.

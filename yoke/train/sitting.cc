@@ -60,7 +60,7 @@ Sitting::Sitting(const RunConfig& config, elastic::Membership& membership,
     : config_(config),
       membership_(membership),
       options_(options),
-      job_((tensor::set_up_worker(config.train.threads), config), options.config_folder, registry),
+      job_(config, options.config_folder, registry),
       fingerprint_(tensor::fingerprint(config.train.threads, plan_text(config, job_))),
       evaluator_(evaluator_of(config, job_)),
       folder_(identity_of(options_.folder.root())) {}
@@ -105,14 +105,15 @@ void Sitting::enter(const elastic::View& view) {
   auto next = std::make_unique<Team>(config_, job_, fingerprint_, membership_, view);
   faults_ = FaultPlan::from_environment(next->world().rank(), options_.folder.faults_fired());
   complete_broken_step(*next);
-  keep_traffic();
+  const std::vector<std::int64_t> steps = compare_steps(*next);
   if (team_) team_->give_back_model();
   job_.model->train();
   next->exchange_gradients(config_, job_);
   // From here on nobody needs what the ranks of the old generation shared.
+  keep_traffic();
   std::swap(team_, next);
   next.reset();
-  find_state(view);
+  find_state(view, steps);
   open_records(view);
 }
 
@@ -137,8 +138,7 @@ void Sitting::open_records(const elastic::View& view) {
 
 void Sitting::note_changes() {
   if (leads()) {
-    const double resume =
-        std::chrono::duration<double, std::milli>(Clock::now() - changed_).count();
+    const double resume = elastic::milliseconds_of(Clock::now() - changed_);
     for (const auto& change : changes_) recorder_->event(change, source_, resume);
     membership_.noted();
   }
@@ -364,6 +364,7 @@ nlohmann::json Sitting::gather_traffic() {
 
 RunReport run(const RunConfig& config, elastic::Membership& membership, const RunOptions& options,
               const model::Registry& registry) {
+  tensor::set_up_worker(config.train.threads);
   return Sitting(config, membership, options, registry).run();
 }
 

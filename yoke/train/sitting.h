@@ -57,8 +57,12 @@ class Sitting {
   // The state at the beginning of a generation (sitting_state.cc), in this order.
   elastic::Standing standing() const;
   void complete_broken_step(Team& next);
-  void find_state(const elastic::View& view);
+  /// The k of the S_k that each rank holds, or -1. A worker that is behind forgets what it holds:
+  /// its buffers become those of rank 0 next.
+  std::vector<std::int64_t> compare_steps(Team& next);
+  void find_state(const elastic::View& view, std::span<const std::int64_t> steps);
   void share_state(int source, std::span<const std::int64_t> steps);
+  void hold_state(sync::FlatState::Origin origin);
   bool take_host_memory();
   void start_from_files(const elastic::View& view);
   void map_host_memory();

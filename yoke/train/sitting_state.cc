@@ -75,40 +75,42 @@ void Sitting::complete_broken_step(Team& next) {
   if (helps) state_->end_update(step);
 }
 
-void Sitting::find_state(const elastic::View& view) {
-  comm::Communicator& communicator = team_->communicator();
+std::vector<std::int64_t> Sitting::compare_steps(Team& next) {
   const std::int64_t mine = live_ ? state_->arena().step() : -1;
   // Another rank may have been first to call the state whole.
   if (live_) progression_.step = mine;
-  const auto steps = gather_values(communicator, mine);
+  auto steps = gather_values(next.communicator(), mine);
+  // Those who hold the newest state hold it whatever happens to this generation.
+  live_ = live_ && mine == std::ranges::max(steps);
+  return steps;
+}
+
+void Sitting::find_state(const elastic::View& view, std::span<const std::int64_t> steps) {
   const auto newest = std::ranges::max_element(steps);
-  // Until it holds the newest state, this worker holds none: its buffers are those of rank 0 now.
-  live_ = false;
+  map_host_memory();
   if (*newest >= 0) {
+    faults_.reach("in_recovery", *newest);
     share_state(static_cast<int>(newest - steps.begin()), steps);
     source_ = cat("rank ", newest - steps.begin(), " at step ", *newest);
+  } else if (take_host_memory()) {
+    source_ = cat("memory of the host at step ", progression_.step);
   } else {
-    map_host_memory();
-    if (take_host_memory()) {
-      source_ = cat("memory of the host at step ", progression_.step);
-    } else {
-      start_from_files(view);
-    }
+    start_from_files(view);
   }
   live_ = true;
   keep_remains();
 }
 
+void Sitting::hold_state(sync::FlatState::Origin origin) {
+  if (state_) return state_->attach(team_->gradients(), team_->communicator(), origin);
+  state_ = std::make_unique<sync::FlatState>(
+      team_->gradients(), team_->communicator(), optim::Optimizer::make(config_.optimizer),
+      host_ ? host_->bytes() : std::span<std::byte>(), origin);
+}
+
 void Sitting::share_state(int source, std::span<const std::int64_t> steps) {
   comm::Communicator& communicator = team_->communicator();
-  map_host_memory();
-  if (!state_) {
-    state_ = std::make_unique<sync::FlatState>(
-        team_->gradients(), communicator, optim::Optimizer::make(config_.optimizer),
-        host_ ? host_->bytes() : std::span<std::byte>(), sync::FlatState::Origin::kKept);
-  } else {
-    state_->attach(team_->gradients(), communicator);
-  }
+  hold_state(sync::FlatState::Origin::kKept);
   const std::int64_t newest = steps[static_cast<std::size_t>(source)];
   if (!state_->shared()) {
     std::vector<int> holders, lacking;
@@ -155,26 +157,14 @@ bool Sitting::take_host_memory() {
   }
   broadcast_bytes(communicator, bytes, 0);
   if (bytes.empty()) return false;
-  if (!state_) {
-    state_ = std::make_unique<sync::FlatState>(team_->gradients(), communicator,
-                                               optim::Optimizer::make(config_.optimizer),
-                                               host_->bytes(), sync::FlatState::Origin::kKept);
-  } else {
-    state_->attach(team_->gradients(), communicator);
-  }
+  hold_state(sync::FlatState::Origin::kKept);
   remains().adopt(bytes);
   return true;
 }
 
 void Sitting::start_from_files(const elastic::View& view) {
   comm::Communicator& communicator = team_->communicator();
-  if (!state_) {
-    state_ = std::make_unique<sync::FlatState>(team_->gradients(), communicator,
-                                               optim::Optimizer::make(config_.optimizer),
-                                               host_ ? host_->bytes() : std::span<std::byte>());
-  } else {
-    state_->attach(team_->gradients(), communicator, sync::FlatState::Origin::kInitial);
-  }
+  hold_state(sync::FlatState::Origin::kInitial);
   progression_ = {};
   record_ = {};
   marks_.saved_step = marks_.evaluated_step = -1;

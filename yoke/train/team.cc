@@ -42,11 +42,10 @@ Team::Team(const RunConfig& config, const Job& job, const tensor::Fingerprint& f
   try {
     membership.on_abort([world = world_](const std::string&) { world.cancel(); });
     communicator_ = comm::Communicator::create(world_, communicator_options(config));
-    membership.on_abort(
-        [world = world_, communicator = communicator_.get()](const std::string& reason) {
-          world.cancel();
-          communicator->abort(reason);
-        });
+    membership.on_abort([world = world_, communicator = communicator_](const std::string& reason) {
+      world.cancel();
+      communicator->abort(reason);
+    });
     same_bits_ =
         tensor::agree_on_fingerprint(world_, *communicator_, fingerprint, config.train.mixed);
     refuse_shared_generator(world_, job);

@@ -16,8 +16,8 @@ namespace yoke::train {
 class Team {
  public:
   /// Collective over the members of `view`: joins them and compares fingerprints. An abort of the
-  /// generation ends every wait from here on: take the hook back (Membership::on_abort) before the
-  /// destruction.
+  /// generation ends every wait from here on. The hook for that (Membership::on_abort) keeps the
+  /// communicator until it is taken back.
   Team(const RunConfig& config, const Job& job, const tensor::Fingerprint& fingerprint,
        elastic::Membership& membership, const elastic::View& view);
   Team(const Team&) = delete;
@@ -37,7 +37,7 @@ class Team {
 
  private:
   World world_;
-  std::unique_ptr<comm::Communicator> communicator_;
+  std::shared_ptr<comm::Communicator> communicator_;
   bool same_bits_ = true;
   std::unique_ptr<sync::GradientSync> gradients_;
 };
