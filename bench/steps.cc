@@ -67,16 +67,16 @@ YokeStep::YokeStep(const World& world, const StepOptions& options)
   model_->train();
   gradients_->begin_step(0, options.micro_batches);
   const auto mine = gradients_->my_micro_batches();
-  for (std::int64_t v = mine.first; v < mine.first + mine.count; ++v)
+  for (const std::int64_t v : mine)
     batches_.push_back(make_batch(options.network, options.samples, static_cast<std::uint64_t>(v)));
 }
 
 void YokeStep::operator()() {
   gradients_->begin_step(step_, options_.micro_batches);
   const auto mine = gradients_->my_micro_batches();
-  for (std::int64_t i = 0; i < mine.count; ++i) {
-    const auto& batch = batches_[static_cast<std::size_t>(i)];
-    gradients_->begin_micro_batch(mine.first + i);
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto& batch = batches_[i];
+    gradients_->begin_micro_batch(mine[i]);
     gradients_->backward(loss_of(*model_, batch), batch.weight);
   }
   gradients_->finish({}, faults_);

@@ -102,7 +102,7 @@ void run_steps(const Setting& setting, Exchange& exchange, Communicator& communi
   std::uint64_t step = 0;
   for (const std::int64_t leaves : {8, 7, 1}) {
     const BlockPlan plan = BlockPlan::even(leaves, setting.ranks);
-    exchange.begin(plan);
+    exchange.begin(HeldBlocks::in_order(plan));
     write_blocks(exchange, plan, communicator.rank());
     const auto order = RandomKey(++step)
                            .with(static_cast<std::uint64_t>(communicator.rank()))
@@ -202,7 +202,7 @@ TEST(NetworkExchange, SendsTheBytesAndMessagesOfTheFormula) {
         NetworkExchange exchange(
             *communicator, layout(),
             {.bucket_bytes = bucket, .parameters = kParameters, .most_blocks = 5});
-        exchange.begin(plan);
+        exchange.begin(HeldBlocks::in_order(plan));
         write_blocks(exchange, plan, world.rank());
         exchange.backward_done();
         exchange.reduce(7);
@@ -236,7 +236,7 @@ TEST(NetworkExchange, MayBeDestroyedBetweenBackwardAndReduce) {
     NetworkExchange exchange(*communicator, layout(),
                              {.parameters = kParameters, .most_blocks = 5});
     const BlockPlan plan = BlockPlan::even(4, 2);
-    exchange.begin(plan);
+    exchange.begin(HeldBlocks::in_order(plan));
     write_blocks(exchange, plan, world.rank());
     exchange.backward_done();
   });

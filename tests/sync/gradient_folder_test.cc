@@ -51,26 +51,41 @@ struct Case {
   int ranks;
   std::int64_t per_leaf;
   std::vector<std::vector<bool>> present;  ///< [micro-batch][tensor]
+  bool scattered = false;                  ///< leaves that lie together go to different ranks
 };
+
+/// Leaf v to rank v mod ranks, but for the first aligned four, which rank 0 keeps as pairs.
+comm::BlockPlan scattered(std::int64_t leaves, int ranks) {
+  std::vector<comm::Block> blocks;
+  for (std::int64_t leaf = 0; leaf < leaves;) {
+    const int level = leaf < 4 && leaf + 2 <= leaves ? 1 : 0;
+    const int owner = leaf < 4 ? 0 : static_cast<int>(leaf % ranks);
+    blocks.push_back({.level = level, .index = leaf >> level, .owner = owner});
+    leaf += std::int64_t{1} << level;
+  }
+  return comm::BlockPlan::of_separate_blocks(std::move(blocks), ranks);
+}
 
 /// The blocks of all ranks, evaluated by the plan: what an exchange would make of them.
 std::vector<std::byte> folded(const Case& c, GradientFolder* of_many_steps = nullptr,
                               std::vector<std::vector<std::byte>>* memory = nullptr) {
-  const auto plan = comm::BlockPlan::even(c.leaves, c.ranks);
-  std::vector<std::vector<std::byte>> blocks;
+  const auto plan =
+      c.scattered ? scattered(c.leaves, c.ranks) : comm::BlockPlan::even(c.leaves, c.ranks);
+  std::vector<std::vector<std::byte>> blocks(plan.blocks().size());
   for (int rank = 0; rank < c.ranks; ++rank) {
     const LeafSchedule schedule(plan, rank);
     std::vector<std::vector<std::byte>> own(
-        static_cast<std::size_t>(plan.blocks_of(rank).second),
+        static_cast<std::size_t>(plan.held_by(rank)),
         std::vector<std::byte>(layout().bytes(), std::byte{0x7f}));
     GradientFolder fresh(layout(), [&](int b) { return own[static_cast<std::size_t>(b)].data(); });
     GradientFolder& folder = of_many_steps ? *of_many_steps : fresh;
     if (memory) *memory = std::move(own);
-    folder.begin_step(schedule);
+    folder.begin_step();
     std::vector<int> done(layout().size());
     const auto micro_batches = static_cast<std::int64_t>(c.present.size());
-    for (std::int64_t leaf = schedule.first(); leaf < schedule.first() + schedule.count(); ++leaf) {
-      folder.begin_leaf(leaf);
+    for (const auto& scheduled : schedule.leaves()) {
+      const std::int64_t leaf = scheduled.leaf;
+      folder.begin_leaf(scheduled, &scheduled == &schedule.leaves().back());
       for (std::int64_t v = leaf * c.per_leaf; v < std::min((leaf + 1) * c.per_leaf, micro_batches);
            ++v) {
         for (std::size_t t = 0; t < layout().size(); ++t) {
@@ -84,10 +99,12 @@ std::vector<std::byte> folded(const Case& c, GradientFolder* of_many_steps = nul
       }
       folder.end_leaf([&](std::size_t t) { ++done[t]; });
     }
-    if (schedule.count() > 0) {
+    if (!schedule.leaves().empty()) {
       for (const int count : done) EXPECT_EQ(count, 1) << "each tensor is complete once";
     }
-    for (auto& block : memory ? *memory : own) blocks.push_back(std::move(block));
+    auto position = plan.positions_of(rank).begin();
+    for (auto& block : memory ? *memory : own)
+      blocks[static_cast<std::size_t>(*position++)] = std::move(block);
   }
   std::vector<std::byte> out(layout().bytes());
   for (const auto& entry : layout().entries()) {
@@ -137,9 +154,11 @@ TEST(GradientFolder, IsTheRecursiveSumForEveryNumberOfLeavesAndRanks) {
   std::mt19937 random(11);
   for (std::int64_t leaves = 1; leaves <= 40; ++leaves) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
-      const auto c =
-          random_case(leaves, ranks, 1 + static_cast<std::int64_t>(random() % 3), random);
-      expect_oracle(c, folded(c));
+      auto c = random_case(leaves, ranks, 1 + static_cast<std::int64_t>(random() % 3), random);
+      for (const bool scattered : {false, true}) {
+        c.scattered = scattered;
+        expect_oracle(c, folded(c));
+      }
       if (HasFatalFailure()) return;
     }
   }
@@ -155,8 +174,8 @@ TEST(GradientFolder, OneFolderServesManySteps) {
     const auto c = random_case(leaves, 1, 2, random);
     expect_oracle(c, folded(c, &folder, &memory));
     // A step that is given up in the middle.
-    folder.begin_step(LeafSchedule(comm::BlockPlan::even(4, 1), 0));
-    folder.begin_leaf(0);
+    folder.begin_step();
+    folder.begin_leaf({.leaf = 0}, false);
     for (std::size_t t : {0, 1}) folder.add(t, torch::ones({layout()[t].shape[0]}));
   }
 }
@@ -169,11 +188,12 @@ TEST(GradientFolder, NeverAddsIntoATensorThatItWasGiven) {
   for (const std::int64_t per_leaf : {1, 3}) {
     for (const std::int64_t leaves : {1, 2, 8}) {
       GradientFolder folder(two, [&](int b) { return memory[static_cast<std::size_t>(b)].data(); });
-      folder.begin_step(LeafSchedule(comm::BlockPlan::even(leaves, 1), 0));
+      const LeafSchedule schedule(comm::BlockPlan::even(leaves, 1), 0);
+      folder.begin_step();
       const auto given = torch::arange(elements, torch::kFloat);
       const auto copy = given.clone();
-      for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
-        folder.begin_leaf(leaf);
+      for (const auto& leaf : schedule.leaves()) {
+        folder.begin_leaf(leaf, leaf.leaf == leaves - 1);
         for (std::int64_t m = 0; m < per_leaf; ++m) {
           folder.add(0, given);
           folder.add(1, given);
@@ -194,8 +214,8 @@ TEST(GradientFolder, TakesGradientsInOtherLayoutsAndDtypes) {
   const ArenaLayout one({entry(6, DType::kFloat32)});
   std::vector<float> out(one.bytes() / sizeof(float));
   GradientFolder folder(one, [&](int) { return reinterpret_cast<std::byte*>(out.data()); });
-  folder.begin_step(LeafSchedule(comm::BlockPlan::even(1, 1), 0));
-  folder.begin_leaf(0);
+  folder.begin_step();
+  folder.begin_leaf({.leaf = 0, .block = 0}, true);
   folder.add(0, torch::arange(6, torch::kDouble).reshape({2, 3}).t());
   EXPECT_TRUE(folder.finish(0));
   EXPECT_EQ(std::vector<float>(out.begin(), out.begin() + 6),
@@ -205,8 +225,8 @@ TEST(GradientFolder, TakesGradientsInOtherLayoutsAndDtypes) {
 
 TEST(GradientFolder, ASparseGradientIsRefusedByName) {
   GradientFolder folder(layout(), [](int) -> std::byte* { return nullptr; });
-  folder.begin_step(LeafSchedule(comm::BlockPlan::even(1, 1), 0));
-  folder.begin_leaf(0);
+  folder.begin_step();
+  folder.begin_leaf({.leaf = 0, .block = 0}, true);
   try {
     folder.add(1, torch::ones({1030}).to_sparse());
     FAIL() << "it was taken";

@@ -95,7 +95,7 @@ TEST(GradientSyncErrors, AGradientThatIsNotFiniteChangesNothingOnAnyRank) {
           for (std::int64_t step = 0; step < 2; ++step) {
             rank.gradients.begin_step(step, 4);
             const auto mine = rank.gradients.my_micro_batches();
-            for (std::int64_t v = mine.first; v < mine.first + mine.count; ++v)
+            for (const std::int64_t v : mine)
               rank.compute(v, step == 0 && v == culprit ? bad : 0.5);
             if (step == 1) break;
             EXPECT_THAT(message_of<DataError>([&] { rank.gradients.finish({}, rank.faults); }),

@@ -17,7 +17,7 @@ using testing::ElementsAre;
 TEST(Summary, IsTheUnionOfWhatTheRanksSay) {
   test::run_threads(3, [](World world) {
     auto communicator = comm::Communicator::create(world);
-    Summary summary(5, 3, 2);
+    Summary summary({.tensors = 5, .integers = 3, .results = 2});
     for (int round = 0; round < 2; ++round) {
       summary.clear();
       const int me = world.rank();
@@ -64,7 +64,7 @@ TEST(Summary, IsTheUnionOfWhatTheRanksSay) {
 void expect_refused(const std::array<std::vector<std::int64_t>, 2>& computed) {
   test::run_threads(2, [&](World world) {
     auto communicator = comm::Communicator::create(world);
-    Summary summary(1, 0, 3);
+    Summary summary({.tensors = 1, .results = 3});
     summary.clear();
     for (const std::int64_t v : computed[static_cast<std::size_t>(world.rank())])
       summary.add({.micro_batch = v, .weight = 1, .loss = 0});
@@ -81,8 +81,39 @@ TEST(Summary, AMicroBatchThatIsMissingOrStandsTwiceIsRefusedOnEveryRank) {
   expect_refused({{{0, 1, 2}, {2}}});
 }
 
+TEST(Summary, OfABlockThatTwoHoldTheLowerRanksCounts) {
+  test::run_threads(3, [](World world) {
+    auto communicator = comm::Communicator::create(world);
+    Summary summary({.tensors = 1, .results = 5, .blocks = 2, .checks = 1});
+    for (int round = 0; round < 2; ++round) {
+      summary.clear();
+      const auto holds = [&](int level, std::int64_t index, int place) {
+        summary.add({.level = level, .index = index, .owner = world.rank()}, place);
+        for (std::int64_t v = index << level; v < std::min<std::int64_t>((index + 1) << level, 5); ++v)
+          summary.add({.micro_batch = v, .weight = 1, .loss = 10.0 * world.rank()});
+      };
+      if (world.rank() == 0) holds(0, 4, 0);
+      if (world.rank() == 1) holds(1, 1, 1), holds(1, 0, 0);
+      if (world.rank() == 2) holds(1, 0, 0);
+      if (world.rank() == 0) summary.add({.micro_batch = 0, .weight = 1, .loss = -1});  // given up
+      summary.set_seconds(0.5 + world.rank());
+      summary.add({.leaf = 7 - world.rank(), .input = 1, .bits = 2});
+      summary.gather(*communicator, 5);
+      EXPECT_THAT(summary.held().places, ElementsAre(0, 1, 0));
+      std::vector<int> owners, computed;
+      for (const auto& block : summary.held().plan.blocks()) owners.push_back(block.owner);
+      for (const auto& result : summary.results()) computed.push_back(result.rank);
+      EXPECT_THAT(owners, ElementsAre(1, 1, 0));
+      EXPECT_THAT(computed, ElementsAre(1, 1, 1, 1, 0));
+      EXPECT_THAT(summary.seconds(), ElementsAre(0.5, 1.5, 2.5));
+      ASSERT_EQ(summary.checks().size(), 3u);
+      EXPECT_EQ(summary.checks()[0].rank, 2) << "in the order of leaves";
+    }
+  });
+}
+
 TEST(Summary, MoreMicroBatchesThanThereIsRoomForAreABug) {
-  Summary summary(1, 0, 1);
+  Summary summary({.tensors = 1, .results = 1});
   summary.clear();
   summary.add({.micro_batch = 0, .weight = 1, .loss = 0});
   EXPECT_THROW(summary.add({.micro_batch = 1, .weight = 1, .loss = 0}), InternalError);

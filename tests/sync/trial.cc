@@ -127,8 +127,8 @@ TrialResult run_rank(const Trial& trial, const World& world) {
     const int before = communicator.started();
     gradients.begin_step(step, micro_batches);
     const auto mine = gradients.my_micro_batches();
-    for (std::int64_t v = mine.first; v < mine.first + mine.count; ++v) {
-      if (v + 1 == mine.first + mine.count)
+    for (const std::int64_t v : mine) {
+      if (v == mine.back())
         result.sent_before_last.push_back(communicator.started() - before);
       gradients.begin_micro_batch(v);
       gradients.backward(loss_of(net, step, v, micro_batches), samples_of(v, micro_batches));

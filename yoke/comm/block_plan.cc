@@ -35,6 +35,14 @@ BlockPlan::BlockPlan(std::vector<std::pair<std::int64_t, std::int64_t>> ranges)
 }
 
 BlockPlan BlockPlan::of_blocks(std::vector<Block> blocks, int ranks) {
+  return gathered(std::move(blocks), ranks, true);
+}
+
+BlockPlan BlockPlan::of_separate_blocks(std::vector<Block> blocks, int ranks) {
+  return gathered(std::move(blocks), ranks, false);
+}
+
+BlockPlan BlockPlan::gathered(std::vector<Block> blocks, int ranks, bool joined) {
   std::sort(blocks.begin(), blocks.end(),
             [](const Block& a, const Block& b) { return a.first() < b.first(); });
   BlockPlan plan;
@@ -48,7 +56,7 @@ BlockPlan BlockPlan::of_blocks(std::vector<Block> blocks, int ranks) {
     plan.leaves_ = block.last() + 1;
     counts[static_cast<std::size_t>(block.owner)] += block.last() + 1 - block.first();
     in_rank_order &= plan.blocks_.empty() || plan.blocks_.back().owner <= block.owner;
-    while (!plan.blocks_.empty() && plan.blocks_.back().owner == block.owner &&
+    while (joined && !plan.blocks_.empty() && plan.blocks_.back().owner == block.owner &&
            plan.blocks_.back().level == block.level &&
            plan.blocks_.back().index == (block.index ^ 1)) {
       block = {.level = block.level + 1, .index = block.index >> 1, .owner = block.owner};

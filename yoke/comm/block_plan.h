@@ -38,6 +38,8 @@ class BlockPlan {
   /// happen to be contiguous in rank order give the plan of their ranges. Throws InternalError
   /// otherwise.
   static BlockPlan of_blocks(std::vector<Block> blocks, int ranks);
+  /// The same, but every block stays what it is: its owner has kept its sum apart.
+  static BlockPlan of_separate_blocks(std::vector<Block> blocks, int ranks);
 
   /// Leaves r*V/W (rounded down) to (r+1)*V/W - 1 for rank r: whole and as even as can be.
   static BlockPlan even(std::int64_t leaves, int ranks);
@@ -87,6 +89,7 @@ class BlockPlan {
   static constexpr int kOut = -1;
 
   BlockPlan() = default;
+  static BlockPlan gathered(std::vector<Block> blocks, int ranks, bool joined);
   void finish(int ranks);
   void compile();
 

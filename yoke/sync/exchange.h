@@ -8,6 +8,7 @@
 
 #include "yoke/comm/block_plan.h"
 #include "yoke/comm/communicator.h"
+#include "yoke/sync/held_blocks.h"
 #include "yoke/tensor/arena_layout.h"
 
 namespace yoke::sync {
@@ -32,18 +33,22 @@ struct ExchangeOptions {
 /// slice straight out of the others' arenas, after backward; over a network buckets travel while
 /// backward goes on.
 ///
-/// A step: begin(plan) -> the folder writes block(b), with ready(entry) after each tensor's last
+/// A step: begin(blocks) -> the folder writes block(b), with ready(entry) after each tensor's last
 /// one -> backward_done()
 /// -> [all ranks have called backward_done(): the summary's all-gather] -> reduce(divisor) -> a
-/// barrier -> reduced() may be read until the next begin(). Not thread-safe. Collective errors
-/// as in comm/communicator.h.
+/// barrier -> reduced() may be read until the next begin(). Where it turns out in the step who
+/// computes what: begin_open() -> the folder writes block(b) -> [the all-gather] -> settle(blocks)
+/// -> reduce(divisor) ... Not thread-safe. Collective errors as in comm/communicator.h.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   /// Where this rank writes the sum of its block `b`; layout.bytes().
   virtual std::byte* block(int b) = 0;
-  virtual void begin(const comm::BlockPlan& plan) = 0;
+  virtual void begin(const HeldBlocks& blocks) = 0;
+  virtual void begin_open() = 0;
+  /// Equal on all ranks.
+  virtual void settle(const HeldBlocks& blocks) = 0;
   /// All blocks of this tensor are written.
   virtual void ready(std::size_t entry) = 0;
   /// All blocks of all tensors are written.

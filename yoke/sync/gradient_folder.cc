@@ -24,16 +24,20 @@ GradientFolder::GradientFolder(const tensor::ArenaLayout& layout,
                                std::function<std::byte*(int)> block)
     : layout_(layout), block_(std::move(block)), tensors_(layout.size()) {}
 
-void GradientFolder::begin_step(const LeafSchedule& schedule) {
-  schedule_ = schedule;
+void GradientFolder::begin_step() {
+  drop_block();
+  for (PerTensor& tensor : tensors_) tensor.current.reset();  // of a step that was given up
+}
+
+void GradientFolder::drop_block() {
   for (PerTensor& tensor : tensors_) {
-    tensor.waiting.assign(static_cast<std::size_t>(schedule_.levels()), {});
-    tensor.current.reset();  // of a step that was given up
+    for (at::Tensor& sum : tensor.waiting) sum.reset();
   }
 }
 
-void GradientFolder::begin_leaf(std::int64_t leaf) {
+void GradientFolder::begin_leaf(const LeafSchedule::Leaf& leaf, bool last) {
   leaf_ = leaf;
+  last_ = last;
   for (PerTensor& tensor : tensors_) tensor.finished = false;
 }
 
@@ -66,8 +70,15 @@ void GradientFolder::add(std::size_t entry, at::Tensor gradient) {
 bool GradientFolder::finish(std::size_t entry) {
   PerTensor& tensor = tensors_[entry];
   const auto& place = layout_[entry];
-  const LeafSchedule::Leaf& leaf = schedule_.of(leaf_);
   tensor.finished = true;
+  if (watched_ != nullptr && tensor.current.defined())
+    watched_->add(entry, tensor::bytes_of(tensor.current));
+  if (leaf_.block == LeafSchedule::Leaf::kNowhere) {
+    tensor.current.reset();
+    return false;
+  }
+  if (tensor.waiting.size() <= static_cast<std::size_t>(leaf_.merges))
+    tensor.waiting.resize(static_cast<std::size_t>(leaf_.merges) + 1);
 
   std::array<const std::byte*, 65> operands;
   std::array<at::Tensor*, 65> terms;
@@ -78,19 +89,19 @@ bool GradientFolder::finish(std::size_t entry) {
     operands[count++] = tensor::bytes_of(term).data();
   };
   take(tensor.current);
-  for (int level = 0; level < leaf.merges; ++level)
+  for (int level = 0; level < leaf_.merges; ++level)
     take(tensor.waiting[static_cast<std::size_t>(level)]);
   const std::span<const std::byte* const> all(operands.data(), count);
 
-  if (leaf.block >= 0) {
-    std::byte* out = block_(leaf.block) + place.offset;
+  if (leaf_.block >= 0) {
+    std::byte* out = block_(leaf_.block) + place.offset;
     if (count == 0) {
       fill_absent(out, place.elements, place.dtype);
     } else {
       fold(all, out, place.elements, place.dtype);
     }
   } else {
-    at::Tensor& waits = tensor.waiting[static_cast<std::size_t>(leaf.merges)];
+    at::Tensor& waits = tensor.waiting[static_cast<std::size_t>(leaf_.merges)];
     if (count == 0) {
       waits.reset();
     } else if (count == 1) {
@@ -102,10 +113,10 @@ bool GradientFolder::finish(std::size_t entry) {
       waits = std::move(sum);
     }
   }
-  for (int level = 0; level < leaf.merges; ++level)
+  for (int level = 0; level < leaf_.merges; ++level)
     tensor.waiting[static_cast<std::size_t>(level)].reset();
   tensor.current.reset();
-  return leaf_ == schedule_.first() + schedule_.count() - 1;
+  return last_;
 }
 
 void GradientFolder::end_leaf(const std::function<void(std::size_t)>& finished) {

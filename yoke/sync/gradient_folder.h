@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "yoke/sync/leaf_hash.h"
 #include "yoke/sync/leaf_schedule.h"
 #include "yoke/tensor/arena_layout.h"
 
@@ -24,8 +25,9 @@ class GradientFolder {
   /// `block(b)`: the arena of this rank's block b, of layout.bytes().
   GradientFolder(const tensor::ArenaLayout& layout, std::function<std::byte*(int)> block);
 
-  void begin_step(const LeafSchedule& schedule);
-  void begin_leaf(std::int64_t leaf);
+  void begin_step();
+  /// `last`: no other leaf of the step follows.
+  void begin_leaf(const LeafSchedule::Leaf& leaf, bool last);
   /// A gradient of the current leaf; several for one tensor (micro-batches of the leaf) are added
   /// one after another.
   void add(std::size_t entry, at::Tensor gradient);
@@ -35,6 +37,10 @@ class GradientFolder {
   /// Finishes all tensors of the leaf that are not yet; calls `finished` for those whose last leaf
   /// this was.
   void end_leaf(const std::function<void(std::size_t)>& finished);
+  /// Gives up the block in progress: sums that wait for its other leaves are forgotten.
+  void drop_block();
+  /// Hashes of the leaf's gradients are left here from the next finish() on; null: nowhere.
+  void watch(LeafHash* hash) { watched_ = hash; }
 
  private:
   struct PerTensor {
@@ -47,8 +53,9 @@ class GradientFolder {
 
   tensor::ArenaLayout layout_;
   std::function<std::byte*(int)> block_;
-  LeafSchedule schedule_;
-  std::int64_t leaf_ = -1;
+  LeafSchedule::Leaf leaf_;
+  bool last_ = false;
+  LeafHash* watched_ = nullptr;
   std::vector<PerTensor> tensors_;
 };
 

@@ -18,7 +18,7 @@ NetworkExchange::NetworkExchange(comm::Communicator& communicator,
       blocks_(static_cast<std::size_t>(options.most_blocks)),
       reduced_(layout.bytes()),
       squares_(layout.blocks()),
-      plan_(comm::BlockPlan::even(1, communicator.size())) {
+      held_(HeldBlocks::in_order(comm::BlockPlan::even(1, communicator.size()))) {
   const std::size_t unit = layout_.unit_bytes();
   const std::size_t most = std::max(unit, (options.bucket_bytes + unit - 1) / unit * unit);
   cut_buckets(0, options.parameters, most);
@@ -67,8 +67,24 @@ std::size_t NetworkExchange::end_of(std::size_t entry) const {
   return entry + 1 < layout_.size() ? layout_[entry + 1].offset : layout_.bytes();
 }
 
-void NetworkExchange::begin(const comm::BlockPlan& plan) {
-  plan_ = plan;
+void NetworkExchange::begin(const HeldBlocks& blocks) {
+  held_ = blocks;
+  open_ = false;
+  forget_started();
+}
+
+void NetworkExchange::begin_open() {
+  open_ = true;
+  forget_started();
+}
+
+void NetworkExchange::settle(const HeldBlocks& blocks) {
+  held_ = blocks;
+  open_ = false;
+  backward_done();
+}
+
+void NetworkExchange::forget_started() {
   started_ = 0;
   pending_.clear();
   for (Bucket& bucket : buckets_) bucket.waiting = bucket.entries;
@@ -93,15 +109,18 @@ void NetworkExchange::backward_done() {
 }
 
 void NetworkExchange::start_ready() {
+  if (open_) return;
   for (; started_ < buckets_.size() && buckets_[started_].waiting == 0; ++started_) {
     const Bucket& bucket = buckets_[started_];
     const std::size_t bytes = bucket.range.last - bucket.range.first;
     std::vector<std::span<const std::byte>> mine;
-    const int count = plan_.blocks_of(communicator_.rank()).second;
-    for (int b = 0; b < count; ++b) mine.emplace_back(block(b) + bucket.range.first, bytes);
+    for (const int position : held_.plan.positions_of(communicator_.rank())) {
+      const int place = held_.places[static_cast<std::size_t>(position)];
+      mine.emplace_back(block(place) + bucket.range.first, bytes);
+    }
     std::span<std::byte> out(reduced_.data() + bucket.range.first, bytes);
     pending_.push_back(communicator_.start(
-        [plan = plan_, mine = std::move(mine), out, dtype = bucket.dtype, topology = topology_](
+        [plan = held_.plan, mine = std::move(mine), out, dtype = bucket.dtype, topology = topology_](
             comm::Communicator& c) { c.reduce_blocks(plan, mine, out, dtype, topology); }));
   }
 }

@@ -17,7 +17,9 @@ class NetworkExchange : public Exchange {
   ~NetworkExchange() override;
 
   std::byte* block(int b) override;
-  void begin(const comm::BlockPlan& plan) override;
+  void begin(const HeldBlocks& blocks) override;
+  void begin_open() override;
+  void settle(const HeldBlocks& blocks) override;
   void ready(std::size_t entry) override;
   void backward_done() override;
   void reduce(double divisor) override;
@@ -38,6 +40,7 @@ class NetworkExchange : public Exchange {
   /// Where the gap behind a tensor ends.
   std::size_t end_of(std::size_t entry) const;
   void start_ready();
+  void forget_started();
 
   comm::Communicator& communicator_;
   tensor::ArenaLayout layout_;
@@ -49,7 +52,8 @@ class NetworkExchange : public Exchange {
   std::vector<Bucket> buckets_;  ///< in the order in which they are started
   std::size_t started_ = 0;
   std::vector<comm::Work> pending_;
-  comm::BlockPlan plan_;
+  HeldBlocks held_;
+  bool open_ = false;  ///< who holds what is not known yet
 };
 
 }  // namespace yoke::sync

@@ -18,7 +18,7 @@ SharedExchange::SharedExchange(comm::Communicator& communicator, const tensor::A
       blocks_(communicator.share(layout.bytes() * static_cast<std::size_t>(options.most_blocks))),
       result_(communicator.share(layout.bytes() + layout.blocks() * sizeof(double))),
       added_(options.added),
-      plan_(comm::BlockPlan::even(1, communicator.size())) {}
+      held_(HeldBlocks::in_order(comm::BlockPlan::even(1, communicator.size()))) {}
 
 std::byte* SharedExchange::block_of(int rank, int b) {
   YOKE_ENSURE(b < most_blocks_, "block ", b, " of ", most_blocks_);
@@ -26,7 +26,7 @@ std::byte* SharedExchange::block_of(int rank, int b) {
 }
 
 std::byte* SharedExchange::reduced() {
-  return sum_is_the_block() ? block_of(0, 0) : result_->of(0).data();
+  return sum_is_the_block() ? block_of(0, held_.places[0]) : result_->of(0).data();
 }
 
 std::span<double> SharedExchange::squares() {
@@ -35,14 +35,12 @@ std::span<double> SharedExchange::squares() {
 
 void SharedExchange::reduce(double divisor) {
   std::vector<const std::byte*> arenas;
-  for (const comm::Block& block : plan_.blocks()) {
-    const int local = static_cast<int>(arenas.size()) - plan_.blocks_of(block.owner).first;
-    arenas.push_back(block_of(block.owner, local));
-  }
+  for (const comm::Block& block : held_.plan.blocks())
+    arenas.push_back(block_of(block.owner, held_.places[arenas.size()]));
   std::vector<const std::byte*> operands(arenas.size());
   const auto total = [&](std::size_t at, std::byte* out, std::size_t count, DType dtype) {
     for (std::size_t b = 0; b < arenas.size(); ++b) operands[b] = arenas[b] + at;
-    plan_.evaluate(operands, out, count, dtype);
+    held_.plan.evaluate(operands, out, count, dtype);
   };
   // A turn stays in the first-level cache from the sum to the squares.
   constexpr std::size_t kTurn = 2 * optim::kBlockElements;

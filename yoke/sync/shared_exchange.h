@@ -14,7 +14,9 @@ class SharedExchange : public Exchange {
                  const ExchangeOptions& options);
 
   std::byte* block(int b) override { return block_of(rank_, b); }
-  void begin(const comm::BlockPlan& plan) override { plan_ = plan; }
+  void begin(const HeldBlocks& blocks) override { held_ = blocks; }
+  void begin_open() override {}
+  void settle(const HeldBlocks& blocks) override { held_ = blocks; }
   void ready(std::size_t) override {}
   void backward_done() override {}
   void reduce(double divisor) override;
@@ -26,7 +28,7 @@ class SharedExchange : public Exchange {
 
  private:
   std::byte* block_of(int rank, int b);
-  bool sum_is_the_block() const { return alone_ && plan_.blocks().size() == 1; }
+  bool sum_is_the_block() const { return alone_ && held_.plan.blocks().size() == 1; }
 
   tensor::ArenaLayout layout_;
   int rank_;
@@ -37,7 +39,7 @@ class SharedExchange : public Exchange {
   std::shared_ptr<comm::SharedSections> blocks_;
   std::shared_ptr<comm::SharedSections> result_;
   std::vector<AddedTensor> added_;
-  comm::BlockPlan plan_;
+  HeldBlocks held_;
 };
 
 }  // namespace yoke::sync

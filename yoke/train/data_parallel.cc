@@ -142,12 +142,12 @@ bool DataParallel::next(MicroBatch& micro) {
       given_ = 0;
     }
     const auto mine = gradients_->my_micro_batches();
-    if (given_ == mine.count) {
+    if (given_ == mine.size()) {
       finish_step();
       continue;
     }
     micro.step_ = step_;
-    micro.index_ = mine.first + given_++;
+    micro.index_ = mine[given_++];
     micro.indices_ = sampler_->indices(step_, micro.index_);
     current_size_ = micro.size();
     gradients_->begin_micro_batch(micro.index_);
@@ -168,7 +168,7 @@ void DataParallel::backward(const torch::Tensor& loss, std::int64_t weight) {
         "backward() belongs inside the loop over epoch(), once for each micro-batch.");
   awaits_backward_ = false;
   gradients_->backward(loss, weight > 0 ? weight : current_size_);
-  if (given_ == gradients_->my_micro_batches().count) finish_step();
+  if (given_ == gradients_->my_micro_batches().size()) finish_step();
 }
 
 void DataParallel::finish_step() {

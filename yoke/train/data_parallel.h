@@ -108,7 +108,7 @@ class DataParallel {
   std::int64_t step_ = 0;
   std::int64_t epoch_end_ = 0;  ///< step at which the current epoch ends
   bool in_step_ = false;
-  std::int64_t given_ = 0;  ///< micro-batches of this step that the loop has been given
+  std::size_t given_ = 0;  ///< micro-batches of this step that the loop has been given
   bool awaits_backward_ = false;
   std::int64_t current_size_ = 0;
   double loss_ = 0;
