@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tests/train/training.h"
+#include "yoke/elastic/placement/make_policy.h"
 
 namespace yoke::test {
 namespace {
@@ -44,6 +45,22 @@ TEST(SameBits, SeveralMicroBatchesOfALeaf) {
   train::RunConfig config = digits();
   config.train.leaf = 2;
   expect_same_bits(config, {kPairs[0], kPairs[1], kPairs[4]});
+}
+
+TEST(SameBits, EveryPlacement) {
+  for (const std::string& policy : elastic::placement_names()) {
+    train::RunConfig config = digits();
+    config.elastic.weights = "3, 1, 0";
+    const std::string alone = state_after(config, {});
+    for (Placement placement : {kPairs[0], kPairs[1], kPairs[2], kPairs[4], Placement{}}) {
+      placement.policy = policy;
+      EXPECT_EQ(state_after(config, placement), alone) << placement;
+    }
+    config = mnist();
+    config.train.leaf = 2;
+    EXPECT_EQ(state_after(config, {.workers = 3, .policy = policy}), state_after(config, {}))
+        << policy << ", leaves of two micro-batches";
+  }
 }
 
 TEST(SameBits, ALeafLargerThanAStepIsTheStep) {

@@ -28,7 +28,7 @@ train::RunReport train_as(const World& world, const train::RunConfig& config,
 std::ostream& operator<<(std::ostream& out, const Placement& p) {
   return out << p.workers << " workers as "
              << (p.ranks == Ranks::kThreads ? "threads" : "processes") << ", " << p.transport
-             << ", " << p.topology << ", buckets of " << p.bucket_bytes;
+             << ", " << p.topology << ", buckets of " << p.bucket_bytes << ", " << p.policy;
 }
 
 train::RunConfig digits() {
@@ -98,6 +98,7 @@ train::RunReport train_in(const std::filesystem::path& folder, train::RunConfig 
   config.comm.transport = placement.transport;
   config.comm.topology = placement.topology;
   config.comm.bucket_bytes = placement.bucket_bytes;
+  config.elastic.placement = placement.policy;
   train::RunOptions options;
   options.folder = RunFolder(folder);
   options.stop_after = stop_after;

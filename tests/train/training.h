@@ -23,6 +23,7 @@ struct Placement {
   std::string topology = "auto";
   std::int64_t bucket_bytes = 4 << 20;
   Ranks ranks = Ranks::kThreads;
+  std::string policy = "even";  ///< elastic.placement
 };
 std::ostream& operator<<(std::ostream& out, const Placement& placement);
 

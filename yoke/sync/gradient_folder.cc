@@ -25,12 +25,12 @@ GradientFolder::GradientFolder(const tensor::ArenaLayout& layout,
     : layout_(layout), block_(std::move(block)), tensors_(layout.size()) {}
 
 void GradientFolder::begin_step() {
-  drop_block();
-  for (PerTensor& tensor : tensors_) tensor.current.reset();  // of a step that was given up
+  drop_block();  // of a step that was given up
 }
 
 void GradientFolder::drop_block() {
   for (PerTensor& tensor : tensors_) {
+    tensor.current.reset();
     for (at::Tensor& sum : tensor.waiting) sum.reset();
   }
 }

@@ -120,6 +120,9 @@ Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t s
     result.warning = fingerprint_warning(config, job, reader);
   }
   job.model->train();
+  RunConfig alone = config;
+  alone.elastic = {};
+  Placing all_here(alone, job.sampler.most_micro_batches(), 1);
   FaultPlan no_faults;
   elastic::SectionMarks nobody_watches;
   StepRecord record;
@@ -128,6 +131,7 @@ Replayed replay(const RunConfig& config, const RunFolder& folder, std::int64_t s
     take_step({.config = config,
                .job = job,
                .gradients = gradients,
+               .placing = all_here,
                .state = state,
                .faults = no_faults,
                .marks = nobody_watches},

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "yoke/base/error.h"
+#include "yoke/elastic/placement/make_policy.h"
 
 namespace yoke::train {
 
@@ -138,6 +139,10 @@ void bind_elastic(ConfigTree& tree, RunConfig& c) {
            Range<double>{0.2, 86400.0});
   tree.add("elastic.hang_factor", &e.hang_factor,
            "the same over the longest stay in that section so far", Range<double>{1.0, 1000.0});
+  tree.add("elastic.placement", &e.placement, "which worker computes which leaves",
+           elastic::placement_names());
+  tree.add("elastic.weights", &e.weights,
+           "weighted: each rank's share, with commas between; a rank without one has 1");
 }
 
 }  // namespace
@@ -159,6 +164,7 @@ void check(const RunConfig& config) {
                           ", more than train.batch, ", config.train.batch, "."));
   }
   optim::Optimizer::make(config.optimizer);
+  elastic::weights_from(config.elastic.weights);
   constexpr auto kUnknown = std::numeric_limits<std::int64_t>::max();
   optim::learning_rate(config.schedule, config.optimizer.lr, 0,
                        config.train.steps > 0 ? config.train.steps : kUnknown);

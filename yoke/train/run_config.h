@@ -56,6 +56,8 @@ struct RunConfig {
     double lease = 2;          ///< seconds of silence after which a worker is declared dead
     double hang_timeout = 10;  ///< seconds; the least time-out of a section
     double hang_factor = 10;   ///< the time-out of a section over its longest stay so far
+    std::string placement = "even";  ///< elastic/placement/make_policy.h
+    std::string weights;             ///< by rank, for the placement "weighted"
   } elastic;
 
   std::int64_t micro_batch() const {

@@ -181,6 +181,7 @@ StepContext Sitting::context() {
   return {.config = config_,
           .job = job_,
           .gradients = team_->gradients(),
+          .placing = team_->placing(),
           .state = *state_,
           .faults = faults_,
           .marks = membership_.marks(),

@@ -10,6 +10,7 @@
 #include "yoke/sync/flat_state.h"
 #include "yoke/sync/gradient_sync.h"
 #include "yoke/train/job.h"
+#include "yoke/train/placing.h"
 
 namespace yoke::train {
 
@@ -34,6 +35,7 @@ struct StepContext {
   const RunConfig& config;
   const Job& job;
   sync::GradientSync& gradients;
+  Placing& placing;
   sync::FlatState& state;
   FaultPlan& faults;
   elastic::SectionMarks& marks;

@@ -56,12 +56,17 @@ Team::Team(const RunConfig& config, const Job& job, const tensor::Fingerprint& f
 }
 
 void Team::exchange_gradients(const RunConfig& config, const Job& job) {
+  const std::int64_t leaf = std::min(config.train.leaf, job.sampler.most_micro_batches());
+  placing_ = std::make_unique<Placing>(config, (job.sampler.most_micro_batches() - 1) / leaf + 1,
+                                       world_.size());
+  placing_->open(world_, *communicator_);
   gradients_ = std::make_unique<sync::GradientSync>(
       *job.model, *communicator_,
       sync::GradientSyncOptions{.bucket_bytes = static_cast<std::size_t>(config.comm.bucket_bytes),
                                 .topology = comm::topology_from(config.comm.topology),
                                 .most_micro_batches = job.sampler.most_micro_batches(),
-                                .leaf = config.train.leaf});
+                                .leaf = leaf,
+                                .most_blocks = placing_->most_blocks()});
 }
 
 void Team::give_back_model() {

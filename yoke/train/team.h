@@ -7,6 +7,7 @@
 #include "yoke/sync/gradient_sync.h"
 #include "yoke/tensor/fingerprint.h"
 #include "yoke/train/job.h"
+#include "yoke/train/placing.h"
 #include "yoke/train/run_config.h"
 
 namespace yoke::train {
@@ -31,6 +32,7 @@ class Team {
   void exchange_gradients(const RunConfig& config, const Job& job);
   bool exchanges() const { return gradients_ != nullptr; }
   sync::GradientSync& gradients() const { return *gradients_; }
+  Placing& placing() const { return *placing_; }
   /// Takes the hooks off the model, which gets the buffers of S_k. What the others share with this
   /// rank stays until destruction.
   void give_back_model();
@@ -39,6 +41,7 @@ class Team {
   World world_;
   std::shared_ptr<comm::Communicator> communicator_;
   bool same_bits_ = true;
+  std::unique_ptr<Placing> placing_;
   std::unique_ptr<sync::GradientSync> gradients_;
 };
 

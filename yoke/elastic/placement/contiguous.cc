@@ -1,6 +1,7 @@
 #include "yoke/elastic/placement/contiguous.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <queue>
 #include <utility>
@@ -19,6 +20,12 @@ comm::BlockPlan side_by_side(const std::vector<std::int64_t>& counts) {
     first += count;
   }
   return comm::BlockPlan(std::move(ranges));
+}
+
+/// The most aligned blocks that a range within so many leaves is cut into.
+int blocks_of_a_range(std::int64_t leaves) {
+  const int whole_doublings = std::bit_width(static_cast<std::uint64_t>(leaves)) - 1;
+  return std::max(1, 2 * whole_doublings);
 }
 
 /// Hands `leaves` out one by one, each to the worker for which cost(worker, count + 1) is least; of
@@ -73,6 +80,18 @@ comm::BlockPlan Proportional::place(std::int64_t leaves, std::span<const Worker>
     return static_cast<double>(count) / workers[worker].speed;
   });
   return side_by_side(counts);
+}
+
+int RoundRobin::most_blocks(std::int64_t leaves, int) const {
+  return blocks_of_a_range(leaves);
+}
+
+int LeastLoaded::most_blocks(std::int64_t leaves, int) const {
+  return blocks_of_a_range(leaves);
+}
+
+int Proportional::most_blocks(std::int64_t leaves, int) const {
+  return blocks_of_a_range(leaves);
 }
 
 }  // namespace yoke::elastic

@@ -14,6 +14,7 @@ class RoundRobin final : public PlacementPolicy {
   std::string name() const override { return "round-robin"; }
   comm::BlockPlan place(std::int64_t leaves, std::span<const Worker> workers,
                         std::uint64_t step) const override;
+  int most_blocks(std::int64_t leaves, int workers) const override;
 };
 
 /// Each leaf to the worker that has the least to do so far, `load` included: the highest load is as
@@ -23,6 +24,7 @@ class LeastLoaded final : public PlacementPolicy {
   std::string name() const override { return "least-loaded"; }
   comm::BlockPlan place(std::int64_t leaves, std::span<const Worker> workers,
                         std::uint64_t step) const override;
+  int most_blocks(std::int64_t leaves, int workers) const override;
 };
 
 /// Leaves in proportion to `speed`, rounded so that the last worker is done as early as whole
@@ -33,6 +35,7 @@ class Proportional final : public PlacementPolicy {
   std::string name() const override { return "proportional"; }
   comm::BlockPlan place(std::int64_t leaves, std::span<const Worker> workers,
                         std::uint64_t step) const override;
+  int most_blocks(std::int64_t leaves, int workers) const override;
 };
 
 }  // namespace yoke::elastic

@@ -32,6 +32,8 @@ class PlacementPolicy {
   /// worker is negative or not finite.
   virtual comm::BlockPlan place(std::int64_t leaves, std::span<const Worker> workers,
                                 std::uint64_t step) const = 0;
+  /// A bound on the blocks that one worker holds, whatever place() is asked, up to so many leaves.
+  virtual int most_blocks(std::int64_t leaves, int workers) const = 0;
 };
 
 }  // namespace yoke::elastic

@@ -1,6 +1,7 @@
 #include "yoke/elastic/placement/scattered.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "yoke/base/error.h"
@@ -37,6 +38,11 @@ comm::BlockPlan ScatteredPolicy::place(std::int64_t leaves, std::span<const Work
     first += sizes[i];
   }
   return comm::BlockPlan::of_blocks(std::move(blocks), count);
+}
+
+int ScatteredPolicy::most_blocks(std::int64_t leaves, int workers) const {
+  const auto pieces = std::min(leaves, 2 * std::int64_t{pieces_per_worker_} * workers);
+  return static_cast<int>(pieces) + std::bit_width(static_cast<std::uint64_t>(leaves));
 }
 
 std::vector<int> WeightedRoundRobin::assign(std::span<const std::int64_t> sizes,

@@ -19,6 +19,7 @@ class ScatteredPolicy : public PlacementPolicy {
  public:
   comm::BlockPlan place(std::int64_t leaves, std::span<const Worker> workers,
                         std::uint64_t step) const final;
+  int most_blocks(std::int64_t leaves, int workers) const final;
 
  protected:
   explicit ScatteredPolicy(int pieces_per_worker);

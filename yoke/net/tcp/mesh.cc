@@ -9,6 +9,7 @@
 
 #include "yoke/base/error.h"
 #include "yoke/net/handshake.h"
+#include "yoke/net/listen_for_ranks.h"
 #include "yoke/net/tcp/control_plane.h"
 
 namespace yoke::net {
@@ -75,26 +76,9 @@ class MeshBuilder {
   std::string key(int rank) const { return cat("tcp/", name_, "/", place_.generation, "/", rank); }
 
   void listen(const std::string& bind_address) {
-    std::string published;
-    if (!bind_address.empty()) {
-      listening_ = listen_on(resolve(bind_address, 0, deadline_));
-      published = own_address(listening_.number()).text();
-    } else {
-      auto master = resolve(place_.master_address, 0, deadline_);
-      auto route = route_to(master);
-      bool all_here = place_.local_size == place_.size && route.is_loopback();
-      bool is_masters_host = place_.rank == 0 || route.is_loopback();
-      if (!all_here && is_masters_host) {
-        // This host may see itself by a name or address that the others cannot use; the master's
-        // they can.
-        listening_ = listen_on(route.any());
-        published = cat(place_.master_address, ":", own_address(listening_.number()).port());
-      } else {
-        listening_ = listen_on(route);
-        published = own_address(listening_.number()).text();
-      }
-    }
-    store_.set(key(place_.rank), published);
+    auto open = listen_for_ranks(place_, bind_address, deadline_);
+    listening_ = std::move(open.socket);
+    store_.set(key(place_.rank), open.published);
   }
 
   void look_up_peers() {
