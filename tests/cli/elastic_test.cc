@@ -177,6 +177,23 @@ INSTANTIATE_TEST_SUITE_P(AtEveryPoint, Disturbed,
                            return name;
                          });
 
+TEST_F(Elastic, EveryPlacementLivesThroughDeaths) {
+  train_reference();
+  const std::string faults =
+      "YOKE_FAULT=kill@rank=1,step=3,point=in_compute;kill@rank=0,step=7,point=in_update";
+  for (const std::string policy : {"dynamic", "proportional", "power-of-choices"}) {
+    for (const std::string transport : {"shm", "tcp"}) {
+      const std::string name = policy + "-" + transport;
+      const auto answer = train(
+          name, {"-n", "3", "--transport", transport, "--set", "elastic.placement=" + policy},
+          {marker_, faults});
+      ASSERT_EQ(answer.exit_code, kExitOk) << name << answer.err;
+      expect_equal_to_reference(name);
+    }
+  }
+  expect_nothing_is_left();
+}
+
 TEST_F(Elastic, AllWorkersMayDieAndTheMemoryOfTheHostGoesOn) {
   train_reference();
   for (const char* point : {"before_reduce", "in_reduce", "after_update"}) {

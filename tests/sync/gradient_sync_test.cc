@@ -78,6 +78,17 @@ TEST(GradientSync, NamedTopologiesInSharedMemoryKeepPrivateStatesWithTheSameBits
   }
 }
 
+TEST(GradientSync, WhoComputesWhatMayBeDecidedInTheStep) {
+  for (const auto transport : {TransportKind::kSharedMemory, TransportKind::kTcp}) {
+    for (const int ranks : {1, 2, 3}) {
+      for (const std::int64_t leaf : {1, 3}) {
+        expect_as_alone(
+            {.ranks = ranks, .transport = transport, .leaf = leaf, .drawn = true});
+      }
+    }
+  }
+}
+
 TEST(GradientSync, BucketSizesAndDelaysChangeNoBit) {
   for (const std::size_t bucket : {std::size_t{1}, std::size_t{1024}, std::size_t{1} << 40}) {
     expect_as_alone(

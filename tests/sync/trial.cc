@@ -106,6 +106,25 @@ Bits module_bits(Net& net) {
   return bits;
 }
 
+void compute_drawn(sync::GradientSync& gradients, std::int64_t step, std::int64_t micro_batches,
+                   const World& world, const std::function<void(std::int64_t)>& compute) {
+  gradients.begin_open_step(step, micro_batches);
+  const std::int64_t leaves = gradients.leaves_of(micro_batches);
+  int number = 0;
+  for (std::int64_t leaf = 0; leaf < leaves; ++number) {
+    const int level = leaf + 2 <= leaves ? 1 : 0;
+    const std::int64_t next = leaf + (std::int64_t{1} << level);
+    const bool mine = number % world.size() == world.rank() || next == leaves;
+    const bool gives_up = number % world.size() == (world.rank() + 1) % world.size();
+    if (mine || gives_up) {
+      const auto block = gradients.begin_block(level, leaf >> level);
+      for (std::size_t i = 0; i < block.size() && (mine || i < 1); ++i) compute(block[i]);
+      mine ? gradients.keep_block() : gradients.drop_block();
+    }
+    leaf = next;
+  }
+}
+
 TrialResult run_rank(const Trial& trial, const World& world) {
   CountingCommunicator communicator(
       comm::Communicator::create(world, {.transport = trial.transport}), trial.delays);
@@ -115,7 +134,8 @@ TrialResult run_rank(const Trial& trial, const World& world) {
       {.bucket_bytes = trial.bucket_bytes,
        .topology = trial.topology,
        .most_micro_batches = *std::ranges::max_element(trial.micro_batches),
-       .leaf = trial.leaf});
+       .leaf = trial.leaf,
+       .most_blocks = trial.drawn ? 8 : 0});
   sync::FlatState state(gradients, communicator,
                         optim::Optimizer::make(options_of(trial.optimizer)));
   TrialResult result;
@@ -125,13 +145,19 @@ TrialResult run_rank(const Trial& trial, const World& world) {
     const auto step = static_cast<std::int64_t>(k);
     const std::int64_t micro_batches = trial.micro_batches[k];
     const int before = communicator.started();
-    gradients.begin_step(step, micro_batches);
-    const auto mine = gradients.my_micro_batches();
-    for (const std::int64_t v : mine) {
-      if (v == mine.back())
-        result.sent_before_last.push_back(communicator.started() - before);
+    const auto compute = [&](std::int64_t v) {
       gradients.begin_micro_batch(v);
       gradients.backward(loss_of(net, step, v, micro_batches), samples_of(v, micro_batches));
+    };
+    if (trial.drawn) {
+      compute_drawn(gradients, step, micro_batches, world, compute);
+    } else {
+      gradients.begin_step(step, micro_batches);
+      const auto mine = gradients.my_micro_batches();
+      for (const std::int64_t v : mine) {
+        if (v == mine.back()) result.sent_before_last.push_back(communicator.started() - before);
+        compute(v);
+      }
     }
     const auto outcome = gradients.finish({}, faults);
     result.sent.push_back(communicator.started() - before);

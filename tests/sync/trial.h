@@ -25,6 +25,8 @@ struct Trial {
   /// ranks without any.
   std::vector<std::int64_t> micro_batches{7, 8, 1};
   bool delays = false;  ///< before each call on a communicator's thread
+  /// Blocks are drawn: in turn, the last by all ranks; and each rank gives up one in the middle.
+  bool drawn = false;
 };
 
 using Bits = std::map<std::string, std::vector<std::byte>>;
